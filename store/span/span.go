@@ -158,50 +158,6 @@ func Skip(b []byte, at int) (int, error) {
 	}
 }
 
-// Each passes white space and one object, and gives each of its members to f
-// in the order of the text: the name with its quotes and the raw value, both
-// slices of b. It returns the offset behind the object. An error of f ends it.
-func Each(b []byte, at int, f func(key, val []byte) error) (int, error) {
-	i := white(b, at)
-	if i >= len(b) {
-		return i, cut(b)
-	}
-	if b[i] != '{' {
-		return i, unexpected(b, i, "an object")
-	}
-	if i = white(b, i+1); i < len(b) && b[i] == '}' {
-		return i + 1, nil
-	}
-	for {
-		start := i
-		value, err := name(b, i)
-		if err != nil {
-			return value, err
-		}
-		end := value
-		for b[end-1] != '"' { // back over white space and the colon
-			end--
-		}
-		if i, err = Skip(b, value); err != nil {
-			return i, err
-		}
-		if err := f(b[start:end], b[value:i]); err != nil {
-			return i, err
-		}
-		if i = white(b, i); i >= len(b) {
-			return i, cut(b)
-		}
-		switch b[i] {
-		case ',':
-			i = white(b, i+1)
-		case '}':
-			return i + 1, nil
-		default:
-			return i, unexpected(b, i, "',' or '}'")
-		}
-	}
-}
-
 // Items passes white space and one array and gives each raw value to f.
 func Items(b []byte, at int, f func(val []byte) error) (int, error) {
 	i := white(b, at)
