@@ -1,0 +1,17 @@
+//go:build !linux
+
+package lock
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// ProbeSQLite says whether the file is there. Who locks it is not told here.
+func ProbeSQLite(path string) Probe {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return Probe{State: Absent}
+	}
+	return Probe{State: Hidden, Says: "this system does not tell who locks a file"}
+}

@@ -1,0 +1,42 @@
+package lock
+
+import "time"
+
+// Life says whether a process runs.
+type Life int
+
+const (
+	Gone  Life = iota // no such process, or a zombie
+	Alive             // runs, be it another user's
+	Dark              // the system does not tell
+)
+
+// Process is what can be known of a process of this machine.
+type Process struct {
+	PID   int
+	Life  Life
+	Start uint64 // clock ticks since boot, as OpenClaw writes it; 0: unknown
+	Title string // its command line, for people to read; may be empty
+}
+
+// Machine answers for the processes around oc. Local is the real one.
+type Machine interface {
+	Process(pid int) Process
+	// Boot is when the system started, by today's clock; zero: unknown.
+	Boot() time.Time
+	// Elsewhere says why files in dir may be locked by processes that cannot
+	// be seen from here (a network file system, a container's volume); empty
+	// when there is no such reason.
+	Elsewhere(dir string) string
+	// Nested returns the process here that has the number pid inside a
+	// container, and that start time unless start is 0; 0 when there is none.
+	Nested(pid int, start uint64) int
+}
+
+// Local is this machine. Its answers are read afresh each time.
+func Local() Machine { return local{} }
+
+type local struct{}
+
+// maxTitle bounds a command line in bytes.
+const maxTitle = 200
