@@ -1,0 +1,143 @@
+// Package jsonfile reads the session store of the file era: sessions.json and
+// the transcripts, archives and sidecars beside it (spec/file-store.md 2 and
+// 4, OpenClaw 2026.7.35). It never writes.
+package jsonfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"oc/store/row"
+	"oc/store/span"
+)
+
+// A File is a store that was read whole. Its entries are spans of Text.
+type File struct {
+	Path    string
+	Text    []byte
+	ModTime time.Time
+	Entries []row.Entry // in the order of their properties, those that OpenClaw keeps
+	Skipped []row.Skipped
+}
+
+// Read reads the store at path and checks every byte of it. A store that is
+// not there is an error that wraps fs.ErrNotExist; one that holds no JSON
+// object is a *row.Damage. A file that changes under the reader is read again.
+func Read(path string) (*File, error) {
+	for try := 1; ; try++ {
+		text, before, err := load(path)
+		if err != nil {
+			return nil, err
+		}
+		f := &File{Path: path, Text: text, ModTime: before.ModTime()}
+		if err = f.parse(); err == nil {
+			return f, nil
+		}
+		// OpenClaw replaces a store at once, but falls back to copying where it
+		// cannot: what is cut now may be whole in a moment.
+		if try == 3 {
+			return nil, err
+		}
+		time.Sleep(50 * time.Millisecond)
+		after, statErr := os.Stat(path)
+		if statErr == nil && os.SameFile(before, after) && after.Size() == before.Size() && after.ModTime().Equal(before.ModTime()) {
+			return nil, err
+		}
+	}
+}
+
+// load reads a regular file whole. Anything else is refused without being
+// opened for reading: a pipe would never end.
+func load(path string) ([]byte, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the session store: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the session store: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, &row.Damage{Path: path, Reason: "it is " + kindOf(info.Mode()) + ", not a file"}
+	}
+	text := make([]byte, info.Size(), info.Size()+1) // one more: the read that finds the end
+	n, err := io.ReadFull(f, text)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return nil, nil, fmt.Errorf("read the session store: %w", err)
+	}
+	text = text[:n]
+	return text[:n:n], info, nil
+}
+
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a directory"
+	case m&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	case m&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "something else"
+}
+
+func (f *File) parse() error {
+	c := span.Cursor{B: f.Text}
+	if len(f.Text) == 0 {
+		return &row.Damage{Path: f.Path, Reason: "it is empty"}
+	}
+	if err := f.rows(&c); err != nil {
+		return f.damage(err)
+	}
+	if err := span.End(f.Text, c.At); err != nil {
+		return f.damage(err)
+	}
+	f.Entries = span.Ordered(f.Entries, func(e *row.Entry) string { return e.Key })
+	kept := f.Entries[:0]
+	for i := range f.Entries {
+		e := f.Entries[i]
+		if why := e.Check(); why != "" {
+			f.Skipped = append(f.Skipped, row.Skipped{Key: e.Key, Reason: why})
+			continue
+		}
+		kept = append(kept, e)
+	}
+	clear(f.Entries[len(kept):])
+	f.Entries = kept
+	return nil
+}
+
+func (f *File) rows(c *span.Cursor) error {
+	f.Entries = make([]row.Entry, 0, len(f.Text)/2048)
+	var x row.Indexer
+	key, err := c.Open()
+	for ; key != nil; key, err = c.Next() {
+		name, _ := span.Text(key)
+		e, err := x.Index(name, c)
+		if err != nil {
+			return err
+		}
+		f.Entries = append(f.Entries, e)
+	}
+	return err
+}
+
+func (f *File) damage(err error) error {
+	d := &row.Damage{Path: f.Path, Size: int64(len(f.Text)), Reason: err.Error()}
+	var syntax *span.SyntaxError
+	if errors.As(err, &syntax) {
+		d.Offset, d.Reason = int64(syntax.Offset), syntax.Reason
+		if len(f.Text) >= 3 && string(f.Text[:3]) == "\xef\xbb\xbf" && syntax.Offset == 0 {
+			d.Reason = "it starts with a byte order mark, which OpenClaw cannot read"
+		}
+	}
+	return d
+}

@@ -1,0 +1,219 @@
+package row
+
+import (
+	"regexp"
+	"strings"
+
+	"oc/store/span"
+)
+
+// Four classifiers of sessions, which do not agree on purpose
+// (spec/file-store.md 3.5, release 2026.7.35).
+
+// ListKind is the kind in the list command: global, unknown, cron,
+// spawn-child, group or direct.
+func (e *Entry) ListKind() string {
+	if _, rest, ok := Parse(e.Key); ok && strings.HasPrefix(Trim(rest), "cron:") && e.Key != "global" && e.Key != "unknown" {
+		return "cron"
+	}
+	if e.Key != "global" && e.Key != "unknown" && Truthy(e.Raw(SpawnedBy)) {
+		return "spawn-child"
+	}
+	return e.GatewayKind()
+}
+
+// GatewayKind is the kind in the gateway's sessions.list: global, unknown,
+// group or direct.
+func (e *Entry) GatewayKind() string {
+	switch e.Key {
+	case "global", "unknown":
+		return e.Key
+	}
+	chat, _ := e.Text(ChatTypeField)
+	if chat == "group" || chat == "channel" || groupShaped(e.Key) {
+		return "group"
+	}
+	return "direct"
+}
+
+func groupShaped(key string) bool {
+	return strings.Contains(key, ":group:") || strings.Contains(key, ":channel:")
+}
+
+// ToolKind is the kind in the agents' tool sessions_list: main, group, cron,
+// hook, node or other. It looks at the part behind the agent, as release
+// 2026.8.2 does; 2026.7.35 looked at the whole key and called nearly all
+// other (spec/session-tools.md 0.2).
+func (e *Entry) ToolKind() string {
+	rest := Rest(e.Key)
+	switch {
+	case rest == "main", rest == "global":
+		return "main"
+	case strings.HasPrefix(rest, "cron:"):
+		return "cron"
+	case strings.HasPrefix(rest, "hook:"):
+		return "hook"
+	case strings.HasPrefix(rest, "node-"), strings.HasPrefix(rest, "node:"):
+		return "node"
+	case e.GatewayKind() == "group":
+		return "group"
+	}
+	return "other"
+}
+
+var discordChannel = regexp.MustCompile(`^discord:(?:[^:]+:)?guild-[^:]+:channel-[^:]+$`)
+
+// ChatType is the type of conversation that a key spells: direct, group,
+// channel, or unknown.
+func ChatType(key string) string {
+	rest := Lower(Rest(key))
+	parts := strings.Split(rest, ":")
+	kinds := map[string]bool{}
+	for i := range min(3, len(parts)-1) {
+		switch k := parts[i]; k {
+		case "direct", "dm":
+			kinds["direct"] = true
+		case "group", "channel":
+			if i > 0 {
+				kinds[k] = true
+			}
+		}
+	}
+	if len(kinds) == 1 {
+		for k := range kinds {
+			return k
+		}
+	}
+	switch {
+	case len(kinds) > 1:
+		return "unknown"
+	case strings.HasPrefix(rest, "group:"), strings.HasSuffix(rest, "@g.us"):
+		return "group"
+	case strings.HasPrefix(rest, "channel:"), discordChannel.MatchString(rest):
+		return "channel"
+	}
+	return "unknown"
+}
+
+// PolicyKey is runtimePolicySessionKey of the list: where a direct chat lives
+// in a main session, the key of that chat for policies; "" where there is none
+// (spec/file-store.md 6.3). links maps an identity to its channel-bound ids,
+// in the order of the configuration.
+func (e *Entry) PolicyKey(global bool, links []IdentityLink) string {
+	if !IsMain(e.Key, global) {
+		return ""
+	}
+	origin, delivery := e.origin(), e.Delivery()
+	chat := first(span.Member(origin, "chatType"), e.Raw(ChatTypeField))
+	if c, _ := span.Text(chat); Lower(Trim(c)) != "direct" && Lower(Trim(c)) != "dm" {
+		return ""
+	}
+	channel := text(span.Member(origin, "provider"))
+	if nullish(span.Member(origin, "provider")) {
+		if channel = delivery.Channel; channel == "" {
+			if raw := e.legacyChannelField(); !nullish(raw) {
+				channel = text(raw)
+			} else {
+				channel = text(span.Member(origin, "surface"))
+			}
+		}
+	}
+	to := delivery.To
+	if raw := span.Member(origin, "to"); !nullish(raw) {
+		to = text(raw)
+	}
+	from := text(span.Member(origin, "from"))
+	peer := text(span.Member(origin, "nativeDirectUserId"))
+	switch {
+	case peer != "":
+	case to != "":
+		peer = Trim(recipient(to, channel))
+	case from != "":
+		peer = Trim(recipient(from, channel))
+	}
+	if channel == "" {
+		channel = text(span.Member(origin, "surface"))
+	}
+	if channel = Lower(channel); channel == "" || channel == "webchat" || peer == "" {
+		return ""
+	}
+	account := delivery.Account
+	if raw := span.Member(origin, "accountId"); !nullish(raw) {
+		account = text(raw)
+	}
+	if account = AccountID(account); account == "" {
+		account = "default"
+	}
+	if id := linked(links, channel, peer); id != "" {
+		peer = id
+	}
+	policy := "agent:" + KeyAgent(e.Key) + ":" + channel + ":" + account + ":direct:" + Lower(Trim(peer))
+	if policy == e.Key {
+		return ""
+	}
+	return policy
+}
+
+// An IdentityLink is one member of session.identityLinks.
+type IdentityLink struct {
+	Name string
+	IDs  []string
+}
+
+func linked(links []IdentityLink, channel, peer string) string {
+	bare, scoped := Lower(Trim(peer)), Lower(Trim(channel+":"+peer))
+	for _, l := range links {
+		if Trim(l.Name) == "" {
+			continue
+		}
+		for _, id := range l.IDs {
+			if id = Lower(Trim(id)); id != "" && (id == bare || id == scoped) {
+				return Trim(l.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// origin is where the session came from, of either era.
+func (e *Entry) origin() []byte {
+	if d := e.Raw(DeliveryField); d != nil {
+		return span.Member(d, "origin")
+	}
+	return e.Raw(Origin)
+}
+
+// legacyChannelField is the entry's own channel after loading.
+func (e *Entry) legacyChannelField() []byte {
+	if raw := e.Raw(Channel); span.KindOf(raw) == span.String || span.KindOf(e.Raw(Provider)) != span.String {
+		return raw
+	}
+	return e.Raw(Provider)
+}
+
+func first(raws ...[]byte) []byte {
+	for _, raw := range raws {
+		if !nullish(raw) {
+			return raw
+		}
+	}
+	return nil
+}
+
+func text(raw []byte) string {
+	s, _ := span.Text(raw)
+	return Trim(s)
+}
+
+// recipient is a target without the channel before it and the topic behind.
+func recipient(target, channel string) string {
+	prefix := Lower(channel) + ":"
+	if target == "" || channel == "" || len(target) < len(prefix) || !strings.EqualFold(target[:len(prefix)], prefix) {
+		return target
+	}
+	target = target[len(prefix):]
+	if i := strings.Index(Lower(target), ":topic:"); i >= 0 {
+		return target[:i]
+	}
+	return target
+}

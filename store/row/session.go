@@ -1,0 +1,81 @@
+package row
+
+import (
+	"regexp"
+	"strings"
+
+	"oc/store/span"
+)
+
+var (
+	safeID       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@-]*$`)
+	transcriptID = regexp.MustCompile(`^(?i:[a-z0-9][a-z0-9._-]{0,127})$`)
+	checkpoint   = regexp.MustCompile(`(?i)^.+\.checkpoint\.[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\.jsonl$`)
+)
+
+// IsCheckpointName tells whether a file name is that of a compaction
+// checkpoint (spec/file-store.md 4.5).
+func IsCheckpointName(name string) bool {
+	return strings.Contains(strings.ToLower(name), ".checkpoint.") && checkpoint.MatchString(name)
+}
+
+// IsTranscriptID tells whether a trimmed session id can name a transcript
+// file (spec/file-store.md 4.1).
+func IsTranscriptID(id string) bool {
+	return transcriptID.MatchString(id) && !IsCheckpointName(id+".jsonl")
+}
+
+// Check says why OpenClaw drops the row when it loads the store; "" where it
+// keeps it (spec/file-store.md 2.3, step 3).
+func (e *Entry) Check() string {
+	if span.KindOf(e.Val) != span.Object {
+		return "the row is no object"
+	}
+	raw := e.Raw(SessionID)
+	if raw == nil {
+		return ""
+	}
+	id, ok := span.Text(raw)
+	if !ok {
+		return "the session id is no text"
+	}
+	if !isSafeID(Trim(id)) {
+		return "the session id is not safe as a file name"
+	}
+	return ""
+}
+
+func isSafeID(id string) bool {
+	return id != "" && len(id) <= 255 && safeID.MatchString(id)
+}
+
+// ID is the session id after loading: trimmed, and "" where the row has none
+// or one that can name no transcript while no file is named either.
+func (e *Entry) ID() string {
+	id, ok := e.Text(SessionID)
+	if !ok {
+		return ""
+	}
+	if id = Trim(id); !isSafeID(id) {
+		return ""
+	}
+	if IsTranscriptID(id) {
+		return id
+	}
+	if file, ok := e.Text(SessionFile); ok && Trim(file) != "" {
+		return id
+	}
+	return ""
+}
+
+// ModelRef is the model that the row last ran, after loading: both trimmed, a
+// blank model (or one that is no text) without its provider
+// (spec/file-store.md 2.3, step 4).
+func (e *Entry) ModelRef() (model, provider string) {
+	model, _ = e.Text(Model)
+	if model = Trim(model); model == "" {
+		return "", ""
+	}
+	provider, _ = e.Text(ModelProvider)
+	return model, Trim(provider)
+}
