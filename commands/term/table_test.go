@@ -1,0 +1,71 @@
+package term
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func screen(width int) (*Out, *bytes.Buffer) {
+	var b bytes.Buffer
+	return New(&b, nil, Options{Env: func(n string) string {
+		return map[string]string{"COLUMNS": fmt.Sprint(width), "LANG": "C.UTF-8"}[n]
+	}}), &b
+}
+
+func shown(o *Out, b *bytes.Buffer) string {
+	o.Flush() //nolint:errcheck // a buffer
+	return b.String()
+}
+
+var columns = []Column{{Head: "Key", Cut: Middle}, {Head: "Age", Right: true}, {Head: "Model", Cut: End, Drop: 1}, {Head: "Note", Drop: 2}}
+
+// Both ways to write a table look the same.
+func TestDrawnAndStreamedAreAlike(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.SampledFrom([]string{"", "a", "agent:main:telegram:group:-100123456789", "日本語のキー日本語のキー", "e\u0301x", " b ", "x\ny\x1b[31m", "1", "12345", "\u202eabc", "|", "🙂", "long text with many words in it, longer than all"})
+		rows := rapid.SliceOfN(rapid.SliceOfN(text, 4, 4), 1, 8).Draw(t, "rows")
+		width := rapid.IntRange(10, 120).Draw(t, "width")
+		colour := rapid.Bool().Draw(t, "colour")
+
+		o, b := screen(width)
+		o.colour = colour
+		short := o.Table(columns...)
+		for _, r := range rows {
+			short.Row(r...)
+		}
+		widths := short.fit()
+		short.End()
+
+		p, c := screen(width)
+		p.colour = colour
+		long := p.Table(columns...)
+		long.widths = widths
+		long.stream(long.heads(), true)
+		for _, r := range rows {
+			long.stream(r, false)
+		}
+		if d := cmp.Diff(shown(p, c), shown(o, b)); d != "" {
+			t.Fatalf("streamed and drawn differ:\n%s", d)
+		}
+	})
+}
+
+func TestTenThousandRows(t *testing.T) {
+	o, b := screen(80)
+	start := time.Now()
+	table := o.Table(columns...)
+	for i := range 10_000 {
+		table.Row(fmt.Sprintf("agent:main:telegram:group:-100%d", i), "5m", "claude-opus-4-6", "日本")
+	}
+	table.End()
+	took := time.Since(start)
+	if n := bytes.Count([]byte(shown(o, b)), []byte("\n")); n != 10_001 {
+		t.Fatalf("%d lines", n)
+	}
+	t.Log(took)
+}
