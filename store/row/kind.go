@@ -61,39 +61,56 @@ func (e *Entry) ToolKind() string {
 	return "other"
 }
 
-var discordChannel = regexp.MustCompile(`^discord:(?:[^:]+:)?guild-[^:]+:channel-[^:]+$`)
+var (
+	legacyGroup    = regexp.MustCompile(`^group:[^:]+(?::|$)|^(?:whatsapp:)?[^:]+@g\.us$`)
+	legacyChannel  = regexp.MustCompile(`^channel:[^:]+(?::|$)`)
+	discordChannel = regexp.MustCompile(`^discord:(?:[^:]+:)?guild-[^:]+:channel-[^:]+$`)
+)
 
 // ChatType is the type of conversation that a key spells: direct, group,
-// channel, or unknown.
+// channel, or unknown, also where it can be read in two ways.
 func ChatType(key string) string {
-	rest := Lower(Rest(key))
-	parts := strings.Split(rest, ":")
-	kinds := map[string]bool{}
-	for i := range min(3, len(parts)-1) {
-		switch k := parts[i]; k {
-		case "direct", "dm":
-			kinds["direct"] = true
-		case "group", "channel":
-			if i > 0 {
-				kinds[k] = true
-			}
-		}
+	low := Lower(Trim(key))
+	if _, rest, ok := Parse(low); ok {
+		low = rest
 	}
-	if len(kinds) == 1 {
-		for k := range kinds {
-			return k
-		}
-	}
+	legacy := "unknown"
 	switch {
-	case len(kinds) > 1:
-		return "unknown"
-	case strings.HasPrefix(rest, "group:"), strings.HasSuffix(rest, "@g.us"):
-		return "group"
-	case strings.HasPrefix(rest, "channel:"), discordChannel.MatchString(rest):
-		return "channel"
+	case legacyGroup.MatchString(low):
+		legacy = "group"
+	case legacyChannel.MatchString(low), discordChannel.MatchString(low):
+		legacy = "channel"
 	}
-	return "unknown"
+	parts := strings.Split(low, ":")
+	if parts[0] == "agent" {
+		return legacy
+	}
+	at := func(i int) string {
+		if i < len(parts) {
+			return parts[i]
+		}
+		return ""
+	}
+	var shapes []string
+	if k := at(0); (k == "direct" || k == "dm") && at(1) != "" {
+		shapes = append(shapes, k)
+	}
+	if at(0) != "" && peerKind(at(1)) && at(2) != "" {
+		shapes = append(shapes, at(1))
+	}
+	if at(0) != "" && at(1) != "" && peerKind(at(2)) && at(3) != "" {
+		shapes = append(shapes, at(2))
+	}
+	if len(shapes) != 1 || legacy != "unknown" {
+		return legacy
+	}
+	if shapes[0] == "dm" {
+		return "direct"
+	}
+	return shapes[0]
 }
+
+func peerKind(s string) bool { return s == "direct" || s == "dm" || s == "group" || s == "channel" }
 
 // PolicyKey is runtimePolicySessionKey of the list: where a direct chat lives
 // in a main session, the key of that chat for policies; "" where there is none
