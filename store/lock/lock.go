@@ -74,7 +74,7 @@ type Report struct {
 	PID     int           // 0: the file names none
 	Start   uint64        // start time of that process in clock ticks since boot; 0: not said
 	Created time.Time     // zero: not said or unreadable
-	MaxHold time.Duration // 0: not said
+	MaxHold time.Duration // StaleAfter when a transcript lock does not say; 0 for other locks: no limit
 	Age     time.Duration // since Created, else since the last change of the file; negative in the future
 
 	// Fields are the members of the lock's JSON object as raw JSON, nil when

@@ -28,22 +28,22 @@ func Look(path string, m Machine, now time.Time) Report {
 	r := Report{Path: path}
 	raw, info, err := read(path)
 	r.raw, r.info = raw, info
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) {
 		r.State = Free
-		return r
-	case err != nil:
-		r.State = Foreign
-		r.say("the lock cannot be read: %v", reason(err))
 		return r
 	}
 	if transcript, ok := strings.CutSuffix(path, Suffix); ok && strings.HasSuffix(transcript, ".jsonl") {
-		if _, err := os.Lstat(transcript); errors.Is(err, fs.ErrNotExist) {
-			r.Orphan = true
-		}
+		r.MaxHold = StaleAfter
+		_, err := os.Lstat(transcript)
+		r.Orphan = errors.Is(err, fs.ErrNotExist)
 	}
-	r.parse(raw)
-	r.judge(m, now)
+	if err != nil {
+		r.State = Foreign
+		r.say("the lock cannot be read: %v", reason(err))
+	} else {
+		r.parse(raw)
+		r.judge(m, now)
+	}
 	if r.Orphan {
 		r.say("the transcript %s does not exist", strings.TrimSuffix(filepath.Base(path), Suffix))
 	}
@@ -140,7 +140,7 @@ func (r *Report) parse(raw []byte) {
 			r.Start = n
 		}
 	}
-	if n, ok := whole(r.Fields["maxHoldMs"], 1<<43); ok {
+	if n, ok := whole(r.Fields["maxHoldMs"], 1<<43); ok && n > 0 {
 		r.MaxHold = time.Duration(n) * time.Millisecond
 	}
 	var text string
@@ -227,13 +227,9 @@ func (r *Report) same(p Process, m Machine) bool {
 
 // over marks a live lock that is held beyond its limit.
 func (r *Report) over() {
-	limit := r.MaxHold
-	if limit == 0 {
-		limit = StaleAfter
-	}
-	if r.Age > limit {
+	if r.MaxHold > 0 && r.Age > r.MaxHold {
 		r.State = OverHold
-		r.say("held for %v, its limit is %v", r.Age.Round(time.Second), limit)
+		r.say("held for %v, its limit is %v", r.Age.Round(time.Second), r.MaxHold)
 	}
 }
 
@@ -246,7 +242,7 @@ func (r *Report) elsewhere(m Machine) {
 		r.over()
 		return
 	}
-	if why := m.Elsewhere(filepath.Dir(r.Path)); why != "" {
+	if why, _ := m.Elsewhere(filepath.Dir(r.Path)); why != "" {
 		r.State = Foreign
 		r.say("%s: the lock's process may run where it cannot be seen", why)
 		return

@@ -4,15 +4,16 @@ package lock
 type Probe struct {
 	State ProbeState
 	PID   int    // of the owner; 0: not told, as for a process of another container
-	Says  string // why the state is Dark, or who is meant; may be empty
+	Says  string // why the state is Hidden, or who is meant; may be empty
 }
 
 // ProbeState is the answer of ProbeSQLite.
 type ProbeState int
 
 const (
-	Unlocked ProbeState = iota // nobody holds it exclusively
+	Hidden   ProbeState = iota // it exists, and the system refuses to tell
 	Absent                     // there is no such file
+	Unlocked                   // nobody holds it exclusively
 	Locked                     // some process holds it exclusively
-	Hidden                     // it cannot be told here
+	Untold                     // this system has no such question
 )

@@ -13,5 +13,5 @@ func ProbeSQLite(path string) Probe {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return Probe{State: Absent}
 	}
-	return Probe{State: Hidden, Says: "this system does not tell who locks a file"}
+	return Probe{State: Untold, Says: "this system does not tell who locks a file"}
 }

@@ -26,8 +26,9 @@ type Machine interface {
 	Boot() time.Time
 	// Elsewhere says why files in dir may be locked by processes that cannot
 	// be seen from here (a network file system, a container's volume); empty
-	// when there is no such reason.
-	Elsewhere(dir string) string
+	// when there is no such reason. With kernel those processes are under this
+	// very kernel, so that a probe answers for them too.
+	Elsewhere(dir string) (why string, kernel bool)
 	// Nested returns the process here that has the number pid inside a
 	// container, and that start time unless start is 0; 0 when there is none.
 	Nested(pid int, start uint64) int

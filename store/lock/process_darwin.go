@@ -28,12 +28,12 @@ func (local) Boot() time.Time {
 	return time.Unix(tv.Unix())
 }
 
-func (local) Elsewhere(dir string) string {
+func (local) Elsewhere(dir string) (why string, kernel bool) {
 	var fs unix.Statfs_t
 	if unix.Statfs(dir, &fs) == nil && fs.Flags&unix.MNT_LOCAL == 0 {
-		return fmt.Sprintf("%s is on a shared file system", dir)
+		return fmt.Sprintf("%s is on a shared file system", dir), false
 	}
-	return ""
+	return "", false
 }
 
 func (local) Nested(int, uint64) int { return 0 }

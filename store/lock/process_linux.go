@@ -61,22 +61,22 @@ var networks = map[uint32]string{
 // rootNamespace is the number of the first process namespace of any kernel.
 const rootNamespace = "pid:[4026531836]"
 
-func (local) Elsewhere(dir string) string {
+func (local) Elsewhere(dir string) (why string, kernel bool) {
 	var fs syscall.Statfs_t
 	if syscall.Statfs(dir, &fs) == nil {
 		if name := networks[uint32(fs.Type)]; name != "" {
-			return fmt.Sprintf("%s is on a shared file system (%s)", dir, name)
+			return fmt.Sprintf("%s is on a shared file system (%s)", dir, name), false
 		}
 	}
 	ns, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil || ns == rootNamespace {
-		return ""
+		return "", false
 	}
 	var here, root syscall.Stat_t
 	if syscall.Stat(dir, &here) == nil && syscall.Stat("/", &root) == nil && here.Dev != root.Dev {
-		return fmt.Sprintf("oc runs in a container and %s is mounted from outside it", dir)
+		return fmt.Sprintf("oc runs in a container and %s is mounted from outside it", dir), true
 	}
-	return ""
+	return "", false
 }
 
 func (local) Nested(pid int, start uint64) int {

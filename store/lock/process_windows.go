@@ -45,11 +45,11 @@ func (local) Process(pid int) Process {
 
 func (local) Boot() time.Time { return time.Time{} }
 
-func (local) Elsewhere(dir string) string {
+func (local) Elsewhere(dir string) (why string, kernel bool) {
 	if strings.HasPrefix(dir, `\\`) {
-		return fmt.Sprintf("%s is on a shared file system", dir)
+		return fmt.Sprintf("%s is on a shared file system", dir), false
 	}
-	return ""
+	return "", false
 }
 
 func (local) Nested(int, uint64) int { return 0 }
