@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"oc/store/row"
+	"oc/store/span"
 )
 
 // Where a transcript was looked for (spec/file-store.md 4.2-4.4).
@@ -42,7 +43,7 @@ func (p Place) Candidates(e *row.Entry) []Candidate {
 	}
 	id := e.ID()
 	file, _ := e.Text(row.SessionFile)
-	named, ok := p.resolve(row.Trim(file))
+	named, ok := p.resolve(span.Trim(file))
 	stale := ok && isStale(named, id)
 	if ok && !stale {
 		add(named, ByFile)

@@ -92,15 +92,15 @@ func normalize(channel, to, account, thread []byte) Delivery {
 		d.Channel = ChannelID(c)
 	}
 	if t, ok := span.Text(to); ok {
-		d.To = Trim(t)
+		d.To = span.Trim(t)
 	}
 	if a, ok := span.Text(account); ok {
 		d.Account = AccountID(a)
 	}
 	switch span.KindOf(thread) {
 	case span.String:
-		if t, _ := span.Text(thread); Trim(t) != "" {
-			d.Thread = span.Quote(nil, Trim(t))
+		if t, _ := span.Text(thread); span.Trim(t) != "" {
+			d.Thread = span.Quote(nil, span.Trim(t))
 		}
 	case span.Number:
 		if n, _ := span.Float(thread); !math.IsInf(n, 0) {
@@ -169,7 +169,7 @@ var channelAliases = map[string]string{
 // ChannelID is the canonical id of a channel: trimmed, lower case, its alias
 // resolved.
 func ChannelID(s string) string {
-	s = Lower(Trim(s))
+	s = span.Lower(span.Trim(s))
 	if id, ok := channelAliases[s]; ok {
 		return id
 	}
@@ -179,7 +179,7 @@ func ChannelID(s string) string {
 // AccountID is the canonical form of an account id: as slugs of agents are,
 // but "" where nothing is left of it (spec/file-store.md 2.4).
 func AccountID(s string) string {
-	id := Slug(Trim(s))
+	id := slug(span.Trim(s))
 	switch id {
 	case "__proto__", "prototype", "constructor":
 		return ""
@@ -187,10 +187,10 @@ func AccountID(s string) string {
 	return id
 }
 
-// Slug lower-cases an id and replaces each run of other characters than
+// slug lower-cases an id and replaces each run of other characters than
 // letters, digits, _ and - by one dash, none at the ends, at most 64 long.
-func Slug(trimmed string) string {
-	low := Lower(trimmed)
+func slug(trimmed string) string {
+	low := span.Lower(trimmed)
 	if plainID(trimmed) {
 		return low
 	}

@@ -3,24 +3,21 @@ package row
 import (
 	"regexp"
 	"strings"
+
+	"oc/config"
+	"oc/store/span"
 )
 
 // Session keys: spec/file-store.md 3, release 2026.7.35.
 
-// AgentID is the canonical id of an agent: its slug, "main" where nothing is
-// left of it.
-func AgentID(s string) string {
-	if id := Slug(Trim(s)); id != "" {
-		return id
-	}
-	return "main"
-}
+// AgentID is the canonical id of an agent.
+func AgentID(s string) string { return config.NormalizeAgentID(s) }
 
 // Canonical is a key in its canonical form: trimmed and lower case, except the
 // opaque ids of signal groups and matrix rooms, which keep their case.
 func Canonical(key string) string {
-	raw := Trim(key)
-	low := Lower(raw)
+	raw := span.Trim(key)
+	low := span.Lower(raw)
 	if !strings.Contains(low, "signal:") && !strings.Contains(low, "matrix:") {
 		return low
 	}
@@ -34,15 +31,15 @@ func Canonical(key string) string {
 		if s.from < at {
 			continue
 		}
-		b.WriteString(Lower(Trim(raw[at:s.from])))
+		b.WriteString(span.Lower(span.Trim(raw[at:s.from])))
 		part := raw[s.from:s.to]
 		if s.trim {
-			part = Trim(part)
+			part = span.Trim(part)
 		}
 		b.WriteString(part)
 		at = s.to
 	}
-	b.WriteString(Lower(Trim(raw[at:])))
+	b.WriteString(span.Lower(span.Trim(raw[at:])))
 	return b.String()
 }
 
@@ -102,10 +99,10 @@ func Parse(key string) (agent, rest string, ok bool) {
 		return "", "", false
 	}
 	agent, rest, found = strings.Cut(tail, ":")
-	if !found || rest == "" || rest[0] == ':' || Trim(agent) == "" {
+	if !found || rest == "" || rest[0] == ':' || span.Trim(agent) == "" {
 		return "", "", false
 	}
-	return Trim(agent), rest, true
+	return span.Trim(agent), rest, true
 }
 
 // KeyAgent is the canonical id of the agent that a key names, "main" where it
@@ -130,7 +127,7 @@ func MainKey(agent string) string { return "agent:" + AgentID(agent) + ":main" }
 // IsMain tells whether a key means the main session of the agent it names:
 // "main" or the agent's or agent main's main key; with global scope "global".
 func IsMain(key string, global bool) bool {
-	low := Lower(Trim(key))
+	low := span.Lower(span.Trim(key))
 	return low == "main" || low == MainKey(KeyAgent(key)) || low == "agent:main:main" || global && low == "global"
 }
 
@@ -166,7 +163,7 @@ var (
 
 // ClassOf tells the shape of a key.
 func ClassOf(key string) Class {
-	switch low := Lower(Trim(key)); low {
+	switch low := span.Lower(span.Trim(key)); low {
 	case "global":
 		return ClassGlobal
 	case "unknown":
@@ -233,12 +230,12 @@ func CronJob(key string) (job string, ok bool) {
 // the last ":thread:", or behind ":topic:" of a telegram or feishu group
 // (spec/file-store.md 3.6).
 func Thread(key string) (parent, id string, ok bool) {
-	raw := Trim(key)
+	raw := span.Trim(key)
 	if parent, id, ok = topic(raw); ok {
 		return parent, id, true
 	}
 	if i := lastFold(raw, threadMark); i >= 0 {
-		if id = Trim(raw[i+len(threadMark):]); id != "" {
+		if id = span.Trim(raw[i+len(threadMark):]); id != "" {
 			return raw[:i], id, true
 		}
 	}
@@ -247,12 +244,12 @@ func Thread(key string) (parent, id string, ok bool) {
 
 func topic(raw string) (parent, id string, ok bool) {
 	body := raw
-	if low := Lower(raw); strings.HasPrefix(low, "agent:") {
+	if low := span.Lower(raw); strings.HasPrefix(low, "agent:") {
 		if parts := strings.SplitN(raw, ":", 3); len(parts) == 3 {
 			body = parts[2]
 		}
 	}
-	low := Lower(body)
+	low := span.Lower(body)
 	if !strings.HasPrefix(low, "telegram:group:") && !strings.HasPrefix(low, "telegram:channel:") {
 		return "", "", false
 	}
@@ -260,7 +257,7 @@ func topic(raw string) (parent, id string, ok bool) {
 	if i < 0 {
 		return "", "", false
 	}
-	if id = Trim(body[i+len(":topic:"):]); id == "" {
+	if id = span.Trim(body[i+len(":topic:"):]); id == "" {
 		return "", "", false
 	}
 	return raw[:len(raw)-len(body)+i], id, true

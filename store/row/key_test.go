@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"oc/store/span"
 )
 
 // What OpenClaw 2026.7.35 made of 317 keys, recorded by testdata/keys.mjs.
@@ -32,10 +34,10 @@ func TestKeysAsOpenClaw(t *testing.T) {
 		got := answer{Key: w.Key, Canonical: Canonical(w.Key), KeyAgent: KeyAgent(w.Key), Kind: e.ListKind(), Chat: ChatType(w.Key), ACP: w.ACP, Subagent: w.Subagent}
 		var scoped bool
 		got.Agent, got.Rest, scoped = Parse(w.Key)
-		got.Cron = scoped && strings.HasPrefix(Trim(got.Rest), "cron:")
+		got.Cron = scoped && strings.HasPrefix(span.Trim(got.Rest), "cron:")
 		got.CronRun = scoped && cronRun.MatchString(got.Rest)
 		got.Parent, got.Thread, _ = Thread(w.Key)
-		if low := Lower(w.Key); strings.Contains(low, "telegram:group:") && strings.Contains(low, ":topic:") || strings.Contains(low, "telegram:channel:") && strings.Contains(low, ":topic:") {
+		if low := span.Lower(w.Key); strings.Contains(low, "telegram:group:") && strings.Contains(low, ":topic:") || strings.Contains(low, "telegram:channel:") && strings.Contains(low, ":topic:") {
 			got.Parent, got.Thread = w.Parent, w.Thread // the recording ran without the telegram plugin
 		}
 		if d := cmp.Diff(w, got); d != "" {

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"oc/config"
 	"oc/store/span"
 )
 
@@ -13,7 +14,7 @@ import (
 // ListKind is the kind in the list command: global, unknown, cron,
 // spawn-child, group or direct.
 func (e *Entry) ListKind() string {
-	if _, rest, ok := Parse(e.Key); ok && strings.HasPrefix(Trim(rest), "cron:") && e.Key != "global" && e.Key != "unknown" {
+	if _, rest, ok := Parse(e.Key); ok && strings.HasPrefix(span.Trim(rest), "cron:") && e.Key != "global" && e.Key != "unknown" {
 		return "cron"
 	}
 	if e.Key != "global" && e.Key != "unknown" && Truthy(e.Raw(SpawnedBy)) {
@@ -70,7 +71,7 @@ var (
 // ChatType is the type of conversation that a key spells: direct, group,
 // channel, or unknown, also where it can be read in two ways.
 func ChatType(key string) string {
-	low := Lower(Trim(key))
+	low := span.Lower(span.Trim(key))
 	if _, rest, ok := Parse(low); ok {
 		low = rest
 	}
@@ -116,13 +117,13 @@ func peerKind(s string) bool { return s == "direct" || s == "dm" || s == "group"
 // in a main session, the key of that chat for policies; "" where there is none
 // (spec/file-store.md 6.3). links maps an identity to its channel-bound ids,
 // in the order of the configuration.
-func (e *Entry) PolicyKey(global bool, links []IdentityLink) string {
+func (e *Entry) PolicyKey(global bool, links []config.IdentityLink) string {
 	if !IsMain(e.Key, global) {
 		return ""
 	}
 	origin, delivery := e.origin(), e.Delivery()
 	chat := first(span.Member(origin, "chatType"), e.Raw(ChatTypeField))
-	if c, _ := span.Text(chat); Lower(Trim(c)) != "direct" && Lower(Trim(c)) != "dm" {
+	if c, _ := span.Text(chat); span.Lower(span.Trim(c)) != "direct" && span.Lower(span.Trim(c)) != "dm" {
 		return ""
 	}
 	channel := text(span.Member(origin, "provider"))
@@ -144,14 +145,14 @@ func (e *Entry) PolicyKey(global bool, links []IdentityLink) string {
 	switch {
 	case peer != "":
 	case to != "":
-		peer = Trim(recipient(to, channel))
+		peer = span.Trim(recipient(to, channel))
 	case from != "":
-		peer = Trim(recipient(from, channel))
+		peer = span.Trim(recipient(from, channel))
 	}
 	if channel == "" {
 		channel = text(span.Member(origin, "surface"))
 	}
-	if channel = Lower(channel); channel == "" || channel == "webchat" || peer == "" {
+	if channel = span.Lower(channel); channel == "" || channel == "webchat" || peer == "" {
 		return ""
 	}
 	account := delivery.Account
@@ -164,28 +165,22 @@ func (e *Entry) PolicyKey(global bool, links []IdentityLink) string {
 	if id := linked(links, channel, peer); id != "" {
 		peer = id
 	}
-	policy := "agent:" + KeyAgent(e.Key) + ":" + channel + ":" + account + ":direct:" + Lower(Trim(peer))
+	policy := "agent:" + KeyAgent(e.Key) + ":" + channel + ":" + account + ":direct:" + span.Lower(span.Trim(peer))
 	if policy == e.Key {
 		return ""
 	}
 	return policy
 }
 
-// An IdentityLink is one member of session.identityLinks.
-type IdentityLink struct {
-	Name string
-	IDs  []string
-}
-
-func linked(links []IdentityLink, channel, peer string) string {
-	bare, scoped := Lower(Trim(peer)), Lower(Trim(channel+":"+peer))
+func linked(links []config.IdentityLink, channel, peer string) string {
+	bare, scoped := span.Lower(span.Trim(peer)), span.Lower(span.Trim(channel+":"+peer))
 	for _, l := range links {
-		if Trim(l.Name) == "" {
+		if span.Trim(l.Name) == "" {
 			continue
 		}
-		for _, id := range l.IDs {
-			if id = Lower(Trim(id)); id != "" && (id == bare || id == scoped) {
-				return Trim(l.Name)
+		for _, id := range l.Peers {
+			if id = span.Lower(span.Trim(id)); id != "" && (id == bare || id == scoped) {
+				return span.Trim(l.Name)
 			}
 		}
 	}
@@ -219,17 +214,17 @@ func first(raws ...[]byte) []byte {
 
 func text(raw []byte) string {
 	s, _ := span.Text(raw)
-	return Trim(s)
+	return span.Trim(s)
 }
 
 // recipient is a target without the channel before it and the topic behind.
 func recipient(target, channel string) string {
-	prefix := Lower(channel) + ":"
+	prefix := span.Lower(channel) + ":"
 	if target == "" || channel == "" || len(target) < len(prefix) || !strings.EqualFold(target[:len(prefix)], prefix) {
 		return target
 	}
 	target = target[len(prefix):]
-	if i := strings.Index(Lower(target), ":topic:"); i >= 0 {
+	if i := strings.Index(span.Lower(target), ":topic:"); i >= 0 {
 		return target[:i]
 	}
 	return target

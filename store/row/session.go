@@ -39,7 +39,7 @@ func (e *Entry) Check() string {
 	if !ok {
 		return "the session id is no text"
 	}
-	if !isSafeID(Trim(id)) {
+	if !isSafeID(span.Trim(id)) {
 		return "the session id is not safe as a file name"
 	}
 	return ""
@@ -56,13 +56,13 @@ func (e *Entry) ID() string {
 	if !ok {
 		return ""
 	}
-	if id = Trim(id); !isSafeID(id) {
+	if id = span.Trim(id); !isSafeID(id) {
 		return ""
 	}
 	if IsTranscriptID(id) {
 		return id
 	}
-	if file, ok := e.Text(SessionFile); ok && Trim(file) != "" {
+	if file, ok := e.Text(SessionFile); ok && span.Trim(file) != "" {
 		return id
 	}
 	return ""
@@ -73,9 +73,9 @@ func (e *Entry) ID() string {
 // (spec/file-store.md 2.3, step 4).
 func (e *Entry) ModelRef() (model, provider string) {
 	model, _ = e.Text(Model)
-	if model = Trim(model); model == "" {
+	if model = span.Trim(model); model == "" {
 		return "", ""
 	}
 	provider, _ = e.Text(ModelProvider)
-	return model, Trim(provider)
+	return model, span.Trim(provider)
 }

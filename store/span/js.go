@@ -1,4 +1,4 @@
-package row
+package span
 
 import (
 	"strings"
