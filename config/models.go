@@ -1,0 +1,352 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"oc/config/json5"
+)
+
+// The model that a release (2026.7.35, 2026.8.2, 2026.9.6) uses when the configuration names none; the provider is always openai.
+const (
+	BuiltIn735 = "gpt-5.5"
+	BuiltIn82  = "gpt-5.6-sol"
+	BuiltIn96  = "gpt-6-astra"
+)
+
+const (
+	builtInProvider = "openai"
+	builtInWindow   = 200_000 // tokens
+)
+
+// ModelInput is what a row says about its model. Text fields are as in the entry after OpenClaw's normalisation on load
+// (spec/file-store.md 2.3): Model and ModelProvider are trimmed and empty if they are absent or blank.
+type ModelInput struct {
+	KeyAgent string // the second ":" segment of a key that starts with "agent:", as it is written; empty for other keys
+	Agent    string // the id of the agent that the row belongs to
+
+	ProviderOverride    string
+	HasProviderOverride bool // the entry has a providerOverride that is a string, maybe blank
+	ModelOverride       string
+	Model               string
+	ModelProvider       string
+
+	BuiltIn string // the release's own model; empty is BuiltIn735
+}
+
+// ModelAnswer is what the list command shows for a row (spec/file-store.md 6.3, release 2026.7.35), save for rows that an ACP runtime
+// has, whose answer is the caller's.
+type ModelAnswer struct {
+	Provider string
+	Model    string
+	Source   string // "override" and "entry" of the row, "agent" and "defaults" of the configuration, "built-in" of the release
+
+	ContextTokens float64 // the window for a row that has none of its own, in tokens
+	ContextSource string  // "defaults", "model" or "default-model" of the configuration, "built-in"
+
+	RuntimeID     string
+	RuntimeSource string // "model" or "provider" if the configuration names one, else "implicit"
+	RuntimeLabel  string // as the text table shows it
+}
+
+// Model answers for one row. Answers are remembered by their input, so that a store of many rows costs a look-up each.
+func (c *Config) Model(in ModelInput) ModelAnswer {
+	m := c.models
+	m.mu.RLock()
+	answer, known := m.memo[in]
+	m.mu.RUnlock()
+	if known {
+		return answer
+	}
+	answer = m.answer(in)
+	m.mu.Lock()
+	if len(m.memo) >= maxMemo {
+		clear(m.memo)
+	}
+	m.memo[in] = answer
+	m.mu.Unlock()
+	return answer
+}
+
+// maxMemo bounds what is remembered, for stores whose rows are all different.
+const maxMemo = 4096
+
+// models is the part of the configuration that decides about models, read once.
+type models struct {
+	mu   sync.RWMutex
+	memo map[ModelInput]ModelAnswer
+
+	agents    map[string]string // the id of an agent as written -> its model; absent if the first such entry names none
+	fallback  string            // agents.defaults.model
+	context   *float64          // agents.defaults.contextTokens
+	windows   map[string]float64
+	cli       map[string]bool // providers that are programs on this machine
+	refs      []modelRef      // agents.defaults.models, then models.providers.*.models: what a bare model's provider is inferred from
+	catalog   []modelRef
+	policies  policies
+	providers []provider
+}
+
+type modelRef struct{ provider, model string }
+
+// provider is an entry of models.providers.
+type provider struct {
+	name    string // normalised
+	raw     string
+	runtime string
+	models  []providerModel
+	node    *Node
+}
+
+type providerModel struct{ id, runtime string }
+
+func newModels(c *Config) *models {
+	m := &models{memo: map[ModelInput]ModelAnswer{}, agents: map[string]string{}, windows: map[string]float64{}, cli: map[string]bool{}}
+	seen := map[string]bool{}
+	for _, a := range c.agents {
+		if primary := configuredModel(a.Entry.At("model")); !seen[a.RawID] && primary != "" {
+			m.agents[a.RawID] = primary
+		}
+		seen[a.RawID] = true
+	}
+	defaults := c.root.At("agents", "defaults")
+	m.fallback = configuredModel(defaults.At("model"))
+	if n, ok := defaults.At("contextTokens").Num(); ok {
+		m.context = &n
+	}
+	m.readProviders(c.root.At("models", "providers"))
+	if byKey := defaults.At("models"); byKey != nil {
+		for _, e := range byKey.Members {
+			if ref, ok := configuredRef(e.Key); ok {
+				m.refs = append(m.refs, ref)
+			}
+		}
+	}
+	m.readCLI(c, defaults.At("cliBackends"))
+	m.policies = readPolicies(c, defaults.At("models"))
+	return m
+}
+
+// configuredModel is the model of an agent or of the defaults, a string or an object with primary, in canonical form.
+func configuredModel(n *Node) string {
+	if n != nil && n.Kind == json5.Object {
+		n = n.At("primary")
+	}
+	text, _ := n.Str()
+	return canonicalRef(text)
+}
+
+// readProviders reads models.providers: ids in canonical form, and context windows by model id, of which the last one counts.
+func (m *models) readProviders(providers *Node) {
+	if providers == nil {
+		return
+	}
+	caps, plain := map[string]float64{}, map[string]float64{}
+	for _, p := range providers.Members {
+		if p.Value.Kind != json5.Object {
+			continue
+		}
+		entry := provider{name: providerID(p.Key), raw: p.Key, runtime: runtimeOf(p.Value), node: p.Value}
+		if list := p.Value.At("models"); list != nil {
+			for _, item := range list.Items {
+				text, ok := item.At("id").Str()
+				if !ok {
+					continue
+				}
+				id := catalogModelID(p.Key, text)
+				entry.models = append(entry.models, providerModel{id, runtimeOf(item)})
+				if trimmed := trim(id); trimmed != "" {
+					m.catalog = append(m.catalog, modelRef{p.Key, trimmed})
+				}
+				// A cap set by hand (contextTokens) and the size of the window (contextWindow, 200,000 if it is not given) are
+				// kept apart: the smaller one of both counts, as if they came from different entries of one model.
+				limit, ok := item.At("contextTokens").Num()
+				if !ok {
+					limit, ok = p.Value.At("contextTokens").Num()
+				}
+				if ok && limit > 0 {
+					caps[id] = limit
+					continue
+				}
+				window, ok := item.At("contextWindow").Num()
+				if !ok || window <= 0 {
+					window = builtInWindow
+				}
+				plain[id] = window
+			}
+		}
+		m.providers = append(m.providers, entry)
+	}
+	for id, n := range caps {
+		m.windows[id] = n
+	}
+	for id, n := range plain {
+		if cap, both := m.windows[id]; !both || n < cap {
+			m.windows[id] = n
+		}
+	}
+}
+
+// readCLI finds the providers that are programs: those of agents.defaults.cliBackends, and those of OpenClaw's own plugins.
+func (m *models) readCLI(c *Config, backends *Node) {
+	if backends != nil {
+		for _, b := range backends.Members {
+			m.cli[providerID(b.Key)] = true
+		}
+	}
+	for id, plugin := range map[string]string{"claude-cli": "anthropic", "google-gemini-cli": "google"} {
+		if pluginEnabled(c.root.At("plugins"), plugin) {
+			m.cli[id] = true
+		}
+	}
+}
+
+// pluginEnabled says whether a plugin that OpenClaw brings along, and enables unless told otherwise, is enabled.
+func pluginEnabled(plugins *Node, id string) bool {
+	has := func(list *Node) bool {
+		return list != nil && slices.ContainsFunc(list.Items, func(n *Node) bool { return trim(n.Text) == id })
+	}
+	allow := plugins.At("allow")
+	return !plugins.At("enabled").False() && !has(plugins.At("deny")) && !plugins.At("entries", id, "enabled").False() &&
+		(allow == nil || len(allow.Items) == 0 || has(allow))
+}
+
+func (m *models) isCLI(provider string) bool { return m.cli[providerID(provider)] }
+
+// splitRef splits provider/model at the first slash; a text that is no such reference is a model of the given provider.
+func splitRef(text, provider, builtIn string) modelRef {
+	text = trim(text)
+	if text == "" {
+		return modelRef{provider, builtIn}
+	}
+	before, after, found := strings.Cut(text, "/")
+	if !found || before == "" || after == "" {
+		return modelRef{provider, text}
+	}
+	ref := modelRef{trim(before), trim(after)}
+	if ref.provider == "" {
+		ref.provider = provider
+	}
+	if ref.model == "" {
+		ref.model = builtIn
+	}
+	return ref
+}
+
+// byDefault is the model of a row that names none, and who says so.
+func (m *models) byDefault(keyAgent, builtIn string) (modelRef, string) {
+	if own, ok := m.agents[keyAgent]; ok && keyAgent != "" {
+		return splitRef(own, builtInProvider, builtIn), "agent"
+	}
+	if m.fallback != "" {
+		return splitRef(m.fallback, builtInProvider, builtIn), "defaults"
+	}
+	return modelRef{builtInProvider, builtIn}, "built-in"
+}
+
+func (m *models) answer(in ModelInput) ModelAnswer {
+	if in.BuiltIn == "" {
+		in.BuiltIn = BuiltIn735
+	}
+	ref, source := m.resolve(in)
+	out := ModelAnswer{Provider: ref.provider, Model: ref.model, Source: source}
+	out.ContextTokens, out.ContextSource = m.window(ref.model, in.BuiltIn)
+	runs := ref
+	if runs.provider == "" || runs.model == "" {
+		runs = m.agentDefault(in)
+	}
+	out.RuntimeID, out.RuntimeSource = m.runtime(runs, in.Agent)
+	out.RuntimeLabel = m.label(in, out)
+	return out
+}
+
+func (m *models) resolve(in ModelInput) (modelRef, string) {
+	fallback, source := m.byDefault(in.KeyAgent, in.BuiltIn)
+	if override := trim(in.ModelOverride); override != "" {
+		provider := fallback.provider
+		if in.HasProviderOverride {
+			provider = trim(in.ProviderOverride)
+		}
+		if prefix := provider + "/"; in.HasProviderOverride && provider != "" && len(override) >= len(prefix) && lower(override[:len(prefix)]) == lower(prefix) {
+			if rest := trim(override[len(prefix):]); rest != "" {
+				override = rest
+			}
+		}
+		return splitRef(override, provider, in.BuiltIn), "override"
+	}
+	if in.Model == "" {
+		return fallback, source
+	}
+	provider := in.ModelProvider
+	if provider == "" {
+		provider = fallback.provider
+	}
+	return m.throughCLI(splitRef(in.Model, provider, in.BuiltIn), fallback, in.BuiltIn), "entry"
+}
+
+// throughCLI shows a model that a program on this machine ran as that of the provider whose model it is.
+func (m *models) throughCLI(ref, fallback modelRef, builtIn string) modelRef {
+	if !m.isCLI(ref.provider) {
+		return ref
+	}
+	parsed := splitRef(ref.model, fallback.provider, builtIn)
+	if strings.Contains(ref.model, "/") && !m.isCLI(parsed.provider) {
+		return parsed
+	}
+	if inferred := m.infer(ref.model); inferred != "" && !m.isCLI(inferred) {
+		return modelRef{inferred, ref.model}
+	}
+	if !m.isCLI(parsed.provider) {
+		return parsed
+	}
+	if fallback.provider != "" {
+		ref.provider = fallback.provider
+	}
+	return modelRef{ref.provider, parsed.model}
+}
+
+// infer finds the one provider that the configuration has the bare model at; empty if there is none, or more than one.
+func (m *models) infer(model string) string {
+	model = trim(model)
+	if model == "" {
+		return ""
+	}
+	same := func(id string) bool { return lower(trim(id)) == lower(model) }
+	found := ""
+	add := func(provider string) bool {
+		provider = providerID(provider)
+		if provider == "" || provider == found {
+			return true
+		}
+		unique := found == ""
+		found = provider
+		return unique
+	}
+	for _, ref := range m.refs {
+		if same(ref.model) && !add(ref.provider) {
+			return ""
+		}
+	}
+	for _, ref := range m.catalog {
+		if (same(ref.model) || same(catalogModelID(ref.provider, ref.model))) && !add(ref.provider) {
+			return ""
+		}
+	}
+	return found
+}
+
+// window is the context window of a row that has none of its own.
+func (m *models) window(model, builtIn string) (tokens float64, source string) {
+	if m.context != nil {
+		return *m.context, "defaults"
+	}
+	if n, ok := m.windows[model]; ok {
+		return n, "model"
+	}
+	fallback, _ := m.byDefault("", builtIn)
+	if n, ok := m.windows[fallback.model]; ok {
+		return n, "default-model"
+	}
+	return builtInWindow, "built-in"
+}
