@@ -4,6 +4,7 @@ package visible
 type class struct {
 	ascii [128]bool
 	wide  bool // all beyond ASCII, white space aside
+	blank bool // white space beyond ASCII too
 }
 
 // in builds a class of ASCII characters from single ones and ranges, "a-z0-9_-":
@@ -39,7 +40,7 @@ func (c *class) has(s string, i int) bool {
 	if s[i] < 0x80 {
 		return c.ascii[s[i]]
 	}
-	return c.wide && space(s, i) == 0
+	return c.wide && (c.blank || space(s, i) == 0)
 }
 
 // run finds where a run of a class ends. It remembers the last one, so that

@@ -218,3 +218,16 @@ func indexFold(s string, from int, lit string) int {
 	}
 	return -1
 }
+
+// Fields splits s at runs of white space.
+func Fields(s string) (list []string) {
+	for i := skip(s, 0); i < len(s); {
+		j := i
+		for j < len(s) && space(s, j) == 0 {
+			j++
+		}
+		list = append(list, s[i:j])
+		i = skip(s, j)
+	}
+	return list
+}

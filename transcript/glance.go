@@ -1,0 +1,261 @@
+package transcript
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"oc/store/span"
+	"oc/transcript/visible"
+)
+
+// How much of a transcript a title and a preview look at, in bytes and lines.
+const (
+	headBytes = 8 << 10
+	headLines = 10
+	tailBytes = 16 << 10
+	tailLines = 20
+)
+
+// Units of UTF-16 that titles made from messages, and all other texts of a
+// listing, are cut to.
+const (
+	titleUnits = 60
+	shownUnits = 200
+)
+
+// Named is what an entry of a store says about the name of its session.
+type Named struct {
+	Label, DisplayName, Subject, SessionID string
+	UpdatedAt                              float64 // epoch ms; 0 if there is none
+}
+
+// Title is the name to show for a session: its label, display name or subject,
+// else the start of its first user message, else the start of its id with the
+// date. "" if there is nothing at all. It follows spec/session-tools.md 1, but
+// is redacted, and names are cut to 200 units.
+func Title(n Named, firstUser string) string {
+	for _, name := range []string{n.Label, n.DisplayName, n.Subject} {
+		if name = visible.Trim(name); name != "" {
+			return shown(name)
+		}
+	}
+	if said := collapse(firstUser); said != "" {
+		said = visible.Redact(said)
+		cut, longer := said, false
+		if visible.Units(said) > titleUnits {
+			cut, longer = visible.Cut(said, titleUnits-1)
+		}
+		if !longer {
+			return said
+		}
+		if at := strings.LastIndexByte(cut, ' '); at >= 0 && visible.Units(cut[:at]) > titleUnits*6/10 {
+			cut = cut[:at]
+		}
+		return cut + "…"
+	}
+	if n.SessionID == "" {
+		return ""
+	}
+	id, _ := visible.Cut(n.SessionID, 8)
+	if n.UpdatedAt > 0 && n.UpdatedAt <= 8.64e15 {
+		return id + " (" + time.UnixMilli(int64(n.UpdatedAt)).UTC().Format("2006-01-02") + ")"
+	}
+	return id
+}
+
+// shown is a text as a listing shows it: redacted and cut to 200 units.
+func shown(s string) string {
+	s = visible.Redact(s)
+	if visible.Units(s) <= shownUnits {
+		return s
+	}
+	s, _ = visible.Cut(s, shownUnits-1)
+	return s + "…"
+}
+
+// A Glimpse is what the two ends of a transcript tell.
+type Glimpse struct {
+	SessionID string // of the header
+	FirstUser string // first user message, whole; for Title
+	Preview   string // last thing said on the active branch, redacted and cut to 200 units
+	Speaker   string // who said it: user or assistant
+	First     int64  // time of the first message, epoch ms; 0 if it is not known
+	Last      int64  // time of the last one
+	Messages  bool   // a message was seen; false with Whole means there is none
+	Whole     bool   // the ends are the whole: nothing lies between them
+}
+
+var windows = sync.Pool{New: func() any { b := make([]byte, tailBytes); return &b }}
+
+// Glance reads the first 8 KiB and the last 16 KiB of a transcript of size
+// bytes, and no more unless the line at the very end is longer than that: then
+// up to 1 MiB, to learn its time. It follows spec/session-tools.md 1: a first
+// message beyond the window gives no title, a last line beyond it no preview.
+func Glance(r io.ReaderAt, size int64) (Glimpse, error) {
+	var g Glimpse
+	buf := windows.Get().(*[]byte)
+	defer windows.Put(buf)
+
+	head, err := window(r, (*buf)[:min(size, headBytes)], 0)
+	if err != nil {
+		return g, fmt.Errorf("read the start of the transcript: %w", err)
+	}
+	g.head(head)
+	tail, err := window(r, (*buf)[:min(size, tailBytes)], size-min(size, tailBytes))
+	if err != nil {
+		return g, fmt.Errorf("read the end of the transcript: %w", err)
+	}
+	g.Whole = size <= tailBytes
+	g.tail(tail)
+	if g.Last == 0 && !g.Whole {
+		wide := make([]byte, min(size, 1<<20))
+		if wide, err = window(r, wide, size-int64(len(wide))); err != nil {
+			return g, fmt.Errorf("read the end of the transcript: %w", err)
+		}
+		g.Last = g.lastTime(wide)
+	}
+	if g.Last == 0 {
+		g.Last = g.First
+	}
+	return g, nil
+}
+
+func window(r io.ReaderAt, buf []byte, at int64) ([]byte, error) {
+	n, err := r.ReadAt(buf, at)
+	if errors.Is(err, io.EOF) {
+		err = nil // the file became shorter
+	}
+	return buf[:n], err
+}
+
+func (g *Glimpse) head(b []byte) {
+	for n := 1; len(b) > 0; n++ {
+		line, rest, whole := bytes.Cut(b, []byte{'\n'})
+		b = rest
+		line = bytes.TrimPrefix(line, bom)
+		e, err := Parse(line)
+		if e.Kind == Header && n <= headLines && g.SessionID == "" {
+			g.SessionID = string(e.ID)
+		}
+		if e.Kind == Message || e.Message != nil {
+			if ms, ok := e.Time(); ok && g.First == 0 {
+				g.First = ms
+			}
+			g.Messages = true
+		} else if err != nil && !whole && g.First == 0 && len(e.Stamp) > 0 && e.Kind == Opaque {
+			g.First, _ = e.Time()
+		}
+		if err == nil && n <= headLines && g.FirstUser == "" && Role(e.Message) == "user" && !forwarded(e.Message) {
+			g.FirstUser = Text(e.Message)
+		}
+		if g.First != 0 && (g.FirstUser != "" || n >= headLines) {
+			return
+		}
+	}
+}
+
+func (g *Glimpse) tail(b []byte) {
+	entries := lastEntries(b, tailLines)
+	for i := len(entries) - 1; i >= 0; i-- {
+		if entries[i].Message == nil {
+			continue
+		}
+		g.Messages = true
+		if ms, ok := entries[i].Time(); ok {
+			g.Last = ms
+			break
+		}
+	}
+	active := activeTail(entries)
+	for i := len(active) - 1; i >= 0; i-- {
+		switch role := Role(active[i].Message); role {
+		case "user", "assistant":
+			said := Text(active[i].Message)
+			if said == "" || role == "assistant" && visible.Silent(said) {
+				continue
+			}
+			g.Preview, g.Speaker = shown(said), role
+			return
+		}
+	}
+}
+
+// lastTime is the time of the last message in a window whose last line may
+// begin before it.
+func (g *Glimpse) lastTime(b []byte) int64 {
+	entries := lastEntries(b, tailLines)
+	for i := len(entries) - 1; i >= 0; i-- {
+		if ms, ok := entries[i].Time(); ok && entries[i].Message != nil {
+			return ms
+		}
+	}
+	// The end of a long message: the time is its last member.
+	if at := bytes.LastIndex(b, []byte(`"timestamp":`)); at >= 0 {
+		at += len(`"timestamp":`)
+		if end, err := span.Skip(b, at); err == nil {
+			if ms, ok := stamp(bytes.TrimSpace(b[at:end])); ok {
+				return ms
+			}
+		}
+	}
+	return 0
+}
+
+// lastEntries parses the last n lines that are not blank.
+func lastEntries(b []byte, n int) []Entry {
+	var lines [][]byte
+	for len(b) > 0 && len(lines) < n {
+		at := bytes.LastIndexByte(b, '\n')
+		line := b[at+1:]
+		b = b[:max(at, 0)]
+		if !blank(line) {
+			lines = append(lines, line)
+		}
+	}
+	entries := make([]Entry, 0, len(lines))
+	for i := len(lines) - 1; i >= 0; i-- {
+		if e, err := Parse(lines[i]); err == nil {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// activeTail keeps the entries of the active branch, as far as these lines
+// tell. A leaf row that points outside them leaves nothing.
+func activeTail(entries []Entry) []Entry {
+	var t Tree
+	for i := range entries {
+		t.Add(&entries[i], Place{Line: i})
+	}
+	switch {
+	case t.flags.InvalidLeaf:
+		return nil
+	case !t.flags.ExplicitLeaf:
+		return entries
+	}
+	path, loop := t.branch(t.leaf)
+	if loop {
+		return nil
+	}
+	active := make([]Entry, 0, len(path)+1)
+	if len(path) > 0 {
+		for i := int(t.nodes[path[0]].line) - 1; i >= 0; i-- {
+			if entries[i].Kind == Compaction {
+				active = append(active, entries[i])
+				break
+			}
+		}
+	}
+	for _, n := range path {
+		active = append(active, entries[t.nodes[n].line])
+	}
+	return active
+}
+
+var bom = []byte("\xef\xbb\xbf")

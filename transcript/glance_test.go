@@ -1,0 +1,158 @@
+package transcript
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"oc/transcript/visible"
+)
+
+func TestTitleAsOpenClaw(t *testing.T) {
+	f, err := os.Open("visible/testdata/history.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	n := 0
+	for sc := bufio.NewScanner(f); sc.Scan(); {
+		var c struct {
+			Name, Stage string
+			Input       struct {
+				Entry struct {
+					Label, DisplayName, Subject, SessionID string
+					UpdatedAt                              float64
+				}
+				FirstUserMessage string
+			}
+			Expected *string
+		}
+		if !strings.Contains(sc.Text(), `"stage": "title"`) {
+			continue
+		}
+		if err := json.Unmarshal(sc.Bytes(), &c); err != nil {
+			t.Fatal(err)
+		}
+		n++
+		want := ""
+		if c.Expected != nil {
+			want = *c.Expected
+		}
+		if got := Title(Named(c.Input.Entry), c.Input.FirstUserMessage); got != want {
+			t.Errorf("%s: %q, want %q", c.Name, got, want)
+		}
+	}
+	if n == 0 {
+		t.Fatal("no cases")
+	}
+}
+
+// lines joins rows to a transcript.
+func lines(rows ...string) string { return strings.Join(rows, "\n") + "\n" }
+
+const head = `{"type":"session","version":3,"id":"s1","timestamp":"2026-01-02T00:00:00.000Z","cwd":"/"}`
+
+func said(id, parent, role, text string) string {
+	if parent != "null" {
+		parent = `"` + parent + `"`
+	}
+	return fmt.Sprintf(`{"type":"message","id":"%s","parentId":%s,"timestamp":"2026-01-02T00:00:0%d.000Z","message":{"role":"%s","content":[{"type":"text","text":%q}]}}`,
+		id, parent, len(id), role, text)
+}
+
+func glance(t *testing.T, s string) Glimpse {
+	t.Helper()
+	g, err := Glance(strings.NewReader(s), int64(len(s)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestGlance(t *testing.T) {
+	secret := "sk" + "-" + strings.Repeat("a1", 12)
+	g := glance(t, lines(head, said("a", "null", "user", "Hello  there"), said("bb", "a", "assistant", "my key is "+secret)))
+	want := Glimpse{
+		SessionID: "s1", FirstUser: "Hello  there", Preview: "my key is sk-a1a…a1a1", Speaker: "assistant",
+		First: 1767312001000, Last: 1767312002000, Messages: true, Whole: true,
+	}
+	if g != want {
+		t.Errorf("got %+v\nwant %+v", g, want)
+	}
+
+	for _, c := range []struct{ name, file, first, preview string }{
+		{"empty", "", "", ""},
+		{"header only", lines(head), "", ""},
+		{"torn tail", lines(head, said("a", "null", "user", "hi")) + `{"type":"message","id":"b","pare`, "hi", "hi"},
+		{"silent token is passed over", lines(head, said("a", "null", "user", "hi"), said("b", "a", "assistant", " no_reply.")), "hi", "hi"},
+		{"directive", lines(head, said("a", "null", "user", "[[reply_to: 12 ]] hi")), "hi", "hi"},
+		{
+			"first message beyond the window",
+			lines(head, said("a", "null", "user", strings.Repeat("x", 9000)), said("b", "a", "assistant", "ok")), "", "ok",
+		},
+		{
+			"last line beyond the window",
+			lines(head, said("a", "null", "user", "hi"), said("b", "a", "assistant", strings.Repeat("x", 17000))), "hi", "",
+		},
+		{
+			"side branch does not show",
+			lines(head, said("a", "null", "user", "hi"), said("b", "a", "assistant", "shown"), said("c", "a", "assistant", "left"),
+				`{"type":"leaf","id":"l","parentId":"c","targetId":"b"}`), "hi", "shown",
+		},
+		{
+			"leaf that points nowhere",
+			lines(head, said("a", "null", "user", "hi"), `{"type":"leaf","id":"l","parentId":"a","targetId":"zz"}`), "hi", "",
+		},
+		{
+			"other session's message",
+			lines(head, `{"type":"message","id":"a","parentId":null,"message":{"role":"user","provenance":{"kind":"inter_session"},"content":"x"}}`,
+				said("b", "a", "user", "mine")), "mine", "mine",
+		},
+		{"parents in a circle", lines(head, said("a", "b", "user", "one"), said("b", "a", "assistant", "two")), "one", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := glance(t, c.file)
+			if g.FirstUser != c.first || g.Preview != c.preview {
+				t.Errorf("first %q, preview %q; want %q, %q", g.FirstUser, g.Preview, c.first, c.preview)
+			}
+		})
+	}
+}
+
+func TestGlanceCuts(t *testing.T) {
+	g := glance(t, lines(head, said("a", "null", "user", strings.Repeat("가", 300))))
+	if n := visible.Units(g.Preview); n != 200 || !strings.HasSuffix(g.Preview, "…") {
+		t.Errorf("preview of %d units", n)
+	}
+	if n := visible.Units(Title(Named{Label: strings.Repeat("🙂", 200)}, "")); n > 200 {
+		t.Errorf("title of %d units", n)
+	}
+}
+
+func TestGlanceLongLastLine(t *testing.T) {
+	g := glance(t, lines(head, said("a", "null", "user", "hi"),
+		`{"type":"message","id":"b","parentId":"a","timestamp":"2026-01-03T00:00:00.000Z","message":{"role":"user","content":"`+
+			strings.Repeat("x", 3<<20)+`","timestamp":1767400000000}}`))
+	if g.Last != 1767400000000 || g.First != 1767312001000 {
+		t.Errorf("first %d, last %d", g.First, g.Last)
+	}
+}
+
+func BenchmarkGlance(b *testing.B) {
+	var rows []string
+	rows = append(rows, head)
+	for i := range 200 {
+		rows = append(rows, said(fmt.Sprint("m", i), "null", "user", strings.Repeat("words and words ", 20)))
+	}
+	s := lines(rows...)
+	r := strings.NewReader(s)
+	b.ReportAllocs()
+	for b.Loop() {
+		if g, err := Glance(r, int64(len(s))); err != nil || g.Preview == "" {
+			b.Fatal(g, err)
+		}
+	}
+}
