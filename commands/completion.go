@@ -38,7 +38,7 @@ type choice struct{ word, does string }
 type state struct {
 	path  string // "oc sessions list"
 	moves []choice
-	flags []Flag
+	flags []Flag   // its own; the global ones may follow everywhere
 	words []choice // literal words that it takes
 }
 
@@ -58,11 +58,7 @@ func states(root *Command) []state {
 				s.moves = append(s.moves, choice{alias, sub.Short})
 			}
 		}
-		for _, f := range append(cmd.Flags[:len(cmd.Flags):len(cmd.Flags)], globals...) {
-			if !f.Hidden {
-				s.flags = append(s.flags, f)
-			}
-		}
+		s.flags = shownFlags(cmd.Flags)
 		for _, slot := range cmd.slots() {
 			for _, word := range slot.literals {
 				s.words = append(s.words, choice{word: word})
@@ -71,6 +67,15 @@ func states(root *Command) []state {
 		all = append(all, s)
 	})
 	return all
+}
+
+func shownFlags(flags []Flag) (shown []Flag) {
+	for _, f := range flags {
+		if !f.Hidden {
+			shown = append(shown, f)
+		}
+	}
+	return shown
 }
 
 // valueFlags is every flag of the tree that takes a value, as it is typed.
@@ -114,12 +119,36 @@ func canonicalMoves(root *Command) (moves [][2]string) {
 	return moves
 }
 
+// value is a flag whose value can be completed: a shell pattern for "path flag", and what to offer.
+type value struct {
+	pattern string
+	choices []string
+	files   bool
+}
+
+func values(root *Command) (all []value) {
+	add := func(at string, flags []Flag) {
+		for _, f := range shownFlags(flags) {
+			for _, name := range f.typed() {
+				if len(f.Choices) > 0 || f.isPath() {
+					all = append(all, value{at + single(" "+name), f.Choices, len(f.Choices) == 0})
+				}
+			}
+		}
+	}
+	add("*", globals)
+	for _, s := range states(root) {
+		add(single(s.path), s.flags)
+	}
+	return all
+}
+
 func bashScript(root *Command) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p("# bash completion for oc, made by: oc completion bash")
 	p("_oc() {")
-	p("    local cur=${COMP_WORDS[COMP_CWORD]} at=oc word prev= i offer= ended=")
+	p("    local cur=${COMP_WORDS[COMP_CWORD]} at=oc word prev= i offer= ended= files=")
 	p("    COMPREPLY=()")
 	p("    for ((i = 1; i < COMP_CWORD; i++)); do")
 	p("        word=${COMP_WORDS[i]}")
@@ -142,28 +171,23 @@ func bashScript(root *Command) string {
 	p("    [[ $prev && $cur == = ]] && cur=")
 	p("    if [[ $prev ]]; then")
 	p("        case \"$at $prev\" in")
-	for _, s := range states(root) {
-		for _, f := range s.flags {
-			for _, name := range f.typed() {
-				if len(f.Choices) > 0 {
-					p("        %q) offer=%q ;;", s.path+" "+name, strings.Join(f.Choices, " "))
-				} else if f.isPath() {
-					p("        %q) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- \"$cur\"); return ;;", s.path+" "+name)
-				}
-			}
+	for _, v := range values(root) {
+		if v.files {
+			p("        %s) files=1 ;;", v.pattern)
+		} else {
+			p("        %s) offer=%q ;;", v.pattern, strings.Join(v.choices, " "))
 		}
 	}
 	p("        esac")
 	p("    elif [[ $cur == -* ]]; then")
 	p("        case $at in")
 	for _, s := range states(root) {
-		var names []string
-		for _, f := range s.flags {
-			names = append(names, "--"+f.Name)
+		if len(s.flags) > 0 {
+			p("        %q) offer=%q ;;", s.path, spelt(s.flags))
 		}
-		p("        %q) offer=%q ;;", s.path, strings.Join(names, " "))
 	}
 	p("        esac")
+	p("        offer+=%q", " "+spelt(globals))
 	p("    else")
 	p("        case $at in")
 	for _, s := range states(root) {
@@ -177,10 +201,21 @@ func bashScript(root *Command) string {
 	}
 	p("        esac")
 	p("    fi")
-	p("    mapfile -t COMPREPLY < <(compgen -W \"$offer\" -- \"$cur\")")
+	p("    [[ $files ]] && compopt -o filenames 2>/dev/null")
+	p("    while IFS= read -r word; do COMPREPLY+=(\"$word\"); done < <(")
+	p("        if [[ $files ]]; then compgen -f -- \"$cur\"; else compgen -W \"$offer\" -- \"$cur\"; fi")
+	p("    )")
 	p("}")
 	p("complete -F _oc oc")
 	return b.String()
+}
+
+func spelt(flags []Flag) string {
+	var names []string
+	for _, f := range shownFlags(flags) {
+		names = append(names, "--"+f.Name)
+	}
+	return strings.Join(names, " ")
 }
 
 func zshScript(root *Command) string {
@@ -207,15 +242,11 @@ func zshScript(root *Command) string {
 	p("    done")
 	p("    if [[ -n $prev ]]; then")
 	p("        case \"$at $prev\" in")
-	for _, s := range states(root) {
-		for _, f := range s.flags {
-			for _, name := range f.typed() {
-				if len(f.Choices) > 0 {
-					p("        %s) compadd -- %s ;;", single(s.path+" "+name), quoted(f.Choices))
-				} else if f.isPath() {
-					p("        %s) _files ;;", single(s.path+" "+name))
-				}
-			}
+	for _, v := range values(root) {
+		if v.files {
+			p("        %s) _files ;;", v.pattern)
+		} else {
+			p("        %s) compadd -- %s ;;", v.pattern, quoted(v.choices))
 		}
 	}
 	p("        esac")
@@ -224,13 +255,12 @@ func zshScript(root *Command) string {
 	p("    if [[ ${words[CURRENT]} == -* ]]; then")
 	p("        case $at in")
 	for _, s := range states(root) {
-		var offers []string
-		for _, f := range s.flags {
-			offers = append(offers, "--"+f.Name+":"+strings.ReplaceAll(f.Help, ":", `\:`))
+		if len(s.flags) > 0 {
+			p("        %s) offer=(%s) ;;", single(s.path), zshFlags(s.flags))
 		}
-		p("        %s) offer=(%s) ;;", single(s.path), quoted(offers))
 	}
 	p("        esac")
+	p("        offer+=(%s)", zshFlags(globals))
 	p("    else")
 	p("        case $at in")
 	for _, s := range states(root) {
@@ -248,6 +278,14 @@ func zshScript(root *Command) string {
 	p("}")
 	p(`if [[ $funcstack[1] == _oc ]]; then _oc "$@"; else compdef _oc oc; fi`)
 	return b.String()
+}
+
+func zshFlags(flags []Flag) string {
+	var offers []string
+	for _, f := range shownFlags(flags) {
+		offers = append(offers, "--"+f.Name+":"+strings.ReplaceAll(f.Help, ":", `\:`))
+	}
+	return quoted(offers)
 }
 
 func fishScript(root *Command) string {
@@ -289,22 +327,30 @@ func fishScript(root *Command) string {
 			p("complete -c oc -n %s -a %s -d %s", here, single(c.word), single(c.does))
 		}
 		for _, f := range s.flags {
-			line := "complete -c oc -n " + here + " -l " + f.Name
-			if f.Short != "" {
-				line += " -s " + f.Short
-			}
-			if !f.isSwitch() {
-				line += " -r"
-			}
-			if len(f.Choices) > 0 {
-				line += " -a " + single(strings.Join(f.Choices, " "))
-			} else if f.isPath() {
-				line += " -F"
-			}
-			p("%s -d %s", line, single(f.Help))
+			p("%s", fishFlag("complete -c oc -n "+here, f))
 		}
 	}
+	for _, f := range shownFlags(globals) {
+		p("%s", fishFlag("complete -c oc", f))
+	}
 	return b.String()
+}
+
+func fishFlag(line string, f Flag) string {
+	line += " -l " + f.Name
+	if f.Short != "" {
+		line += " -s " + f.Short
+	}
+	switch {
+	case f.isSwitch():
+	case len(f.Choices) > 0:
+		line += " -x -a " + single(strings.Join(f.Choices, " "))
+	case f.isPath():
+		line += " -r -F"
+	default:
+		line += " -x"
+	}
+	return line + " -d " + single(f.Help)
 }
 
 // single quotes a word for a shell.

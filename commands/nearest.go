@@ -58,11 +58,15 @@ func maybe(name string) string {
 }
 
 // nearest is the name that was most likely meant, or "" when none is close: at most one slip for every three letters, or a beginning
-// that only one name has.
+// that only one name has. Of two that are as close, the one with the same first letter is it.
 func nearest(typed string, names []string) string {
-	best, least := "", max(1, len(strings.TrimLeft(typed, "-"))/3)+1
+	best, least := "", 2*max(1, len(strings.TrimLeft(typed, "-"))/3)+2
 	for _, name := range names {
-		if d := distance(strings.ToLower(typed), name); d < least {
+		d := 2 * distance(strings.ToLower(typed), name)
+		if typed == "" || name[:1] != typed[:1] {
+			d++
+		}
+		if d < least {
 			best, least = name, d
 		}
 	}
