@@ -9,7 +9,8 @@ import (
 
 // Escape makes data safe to show on one line: control characters, line breaks, escape sequences, marks that turn the direction of
 // text, characters without width, and bytes that are no UTF-8 are written out as \n, \x1b, \u202e, \u{e0041}, \xff; lone surrogates
-// (three bytes, as span.Text gives them) as \ud83d. All else stays, so most strings come back as they are.
+// (three bytes, as span.Text gives them) as \ud83d, and a combining mark at the beginning, which would change what stands before it.
+// All else stays, so most strings come back as they are.
 func Escape(s string) string {
 	i := 0
 	for i < len(s) && s[i] >= ' ' && s[i] < 0x7f {
@@ -23,7 +24,7 @@ func Escape(s string) string {
 	for i < len(s) {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		bad := r == utf8.RuneError && size == 1
-		if !bad && !unsafe(r) {
+		if !bad && !unsafe(r) && (i > 0 || !unicode.Is(unicode.M, r)) {
 			i += size
 			continue
 		}
@@ -78,8 +79,6 @@ func unsafe(r rune) bool {
 		return false
 	case r == 0x034f, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x3164, r == 0xffa0, r == 0x2800: // blank fillers
 		return true
-	case r >= 0x0600 && r <= 0x0605, r == 0x06dd, r == 0x070f, r == 0x0890, r == 0x0891, r == 0x08e2, r == 0x110bd, r == 0x110cd: // format by class, but drawn
-		return false
 	}
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Noncharacter_Code_Point) ||
 		r >= 0xe0100 && r <= 0xe01ef || r >= 0x180b && r <= 0x180f

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -55,17 +54,36 @@ func TestDrawnAndStreamedAreAlike(t *testing.T) {
 	})
 }
 
-func TestTenThousandRows(t *testing.T) {
-	o, b := screen(80)
-	start := time.Now()
+// Both sides of the border between a drawn and a streamed table have all their rows.
+func TestNoRowIsLost(t *testing.T) {
+	for _, rows := range []int{0, 1, drawn, drawn + 1, 10_000} {
+		o, b := screen(80)
+		fill(o, rows)
+		want := rows + 1
+		if rows == 0 {
+			want = 0
+		}
+		if got := bytes.Count([]byte(shown(o, b)), []byte("\n")); got != want {
+			t.Errorf("%d rows: %d lines", rows, got)
+		}
+	}
+}
+
+func fill(o *Out, rows int) {
 	table := o.Table(columns...)
-	for i := range 10_000 {
+	for i := range rows {
 		table.Row(fmt.Sprintf("agent:main:telegram:group:-100%d", i), "5m", "claude-opus-4-6", "日本")
 	}
 	table.End()
-	took := time.Since(start)
-	if n := bytes.Count([]byte(shown(o, b)), []byte("\n")); n != 10_001 {
-		t.Fatalf("%d lines", n)
+}
+
+func BenchmarkTable(b *testing.B) {
+	for _, rows := range []int{drawn, 10_000} {
+		b.Run(fmt.Sprint(rows), func(b *testing.B) {
+			for b.Loop() {
+				o, _ := screen(80)
+				fill(o, rows)
+			}
+		})
 	}
-	t.Log(took)
 }
