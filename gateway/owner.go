@@ -70,8 +70,8 @@ type Ownership struct {
 	Life     Life
 	PID      int       // of the owner; 0: unknown
 	Port     int       // 0: unknown
-	Role     string    // "gateway", or another role that the lock names; empty: unknown
-	Since    time.Time // when the owner's process or lock began; zero: unknown
+	Role     string    // of a living owner: "gateway", or another role that its lock names; empty: unknown
+	Since    time.Time // when a living owner's lock or process began; zero: unknown
 	Evidence []Evidence
 }
 
@@ -81,7 +81,7 @@ type Ownership struct {
 // now is the time of the question. A canceled ctx ends the search for
 // processes; the answer is Maybe then, unless an owner was already found.
 func Owner(ctx context.Context, w Where, m lock.Machine, now time.Time) Ownership {
-	s := &search{Where: w, m: m, now: now}
+	s := &search{Where: w, m: m, now: now, out: Ownership{Life: None}}
 	if s.StateDB == "" {
 		s.StateDB = filepath.Join(w.StateDir, "state", "openclaw.sqlite")
 	}
@@ -114,13 +114,10 @@ type search struct {
 	out    Ownership
 }
 
-var rank = map[Life]int{None: 0, "": 0, Maybe: 1, Alive: 2}
+var rank = map[Life]int{None: 0, Maybe: 1, Alive: 2}
 
 func (s *search) add(e Evidence) {
 	s.out.Evidence = append(s.out.Evidence, e)
-	if s.out.Life == "" {
-		s.out.Life = None
-	}
 	if rank[e.Points] > rank[s.out.Life] {
 		s.out.Life, s.out.PID, s.out.Port = e.Points, 0, 0
 	}
@@ -227,10 +224,10 @@ func (s *search) lock(kind Kind, path string, beside lock.Probe) {
 	if role == "" {
 		role = "gateway"
 	}
-	if e.Points != None && s.out.Role == "" {
+	if e.Points == Alive && s.out.Role == "" {
 		s.out.Role, s.out.Since = role, r.Created
 	}
-	e.Says = fmt.Sprintf("lock of a %s, %s: %s", role, r.State, says)
+	e.Says = fmt.Sprintf("%s lock, %s: %s", role, r.State, says)
 	s.add(e)
 }
 

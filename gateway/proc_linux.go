@@ -14,12 +14,15 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"oc/store/lock"
 )
 
 const (
-	comm      = "openclaw-gatewa" // the kernel keeps 15 bytes of the title openclaw-gateway
-	maxEnv    = 4 << 20
-	userHertz = 100 // clock ticks a second in /proc, on every Linux that Go runs on
+	comm     = "openclaw-gatewa" // the kernel keeps 15 bytes of the title openclaw-gateway
+	command  = "openclaw"        // the title of every other command, and of a gateway in its first seconds
+	starting = 2 * time.Minute   // how long a gateway may take to change its title
+	maxEnv   = 4 << 20
 )
 
 // processes looks at every process once: for gateways of this state, and for
@@ -82,20 +85,36 @@ func (s *search) listener(port int, p process) {
 
 func (s *search) weigh(p process, kind kind) {
 	life, why := s.belongs(p)
-	if kind == worded && life == Alive {
+	switch {
+	case kind == worded && life == Alive:
 		life = Maybe // the words may stand in anybody's command line
+	case kind == commanded && life != None:
+		// Chats and node hosts run for days beside a state that they do not
+		// write; what has its files open is respected, and what is young may
+		// become a gateway.
+		if age := s.now.Sub(s.began(p)); life == Alive && why == opened || age < starting {
+			life, why = Maybe, why+", and it may be a gateway that starts or a command at work"
+		} else {
+			life, why = None, why+", but it is a command that runs for long and has none of its files open"
+		}
 	}
 	e := Evidence{Kind: OSProcess, PID: p.pid, Points: life, Says: fmt.Sprintf("process %d (%s): %s", p.pid, p.name(), why)}
-	if life != None && s.out.Since.IsZero() {
-		if boot, ticks := s.m.Boot(), s.m.Process(p.pid).Start; !boot.IsZero() && ticks != 0 {
-			s.out.Since = boot.Add(time.Duration(ticks) * time.Second / userHertz)
-		}
-		if s.out.Role == "" && kind == titled {
-			s.out.Role = "gateway"
-		}
+	if life == Alive && s.out.Role == "" {
+		s.out.Role, s.out.Since = "gateway", s.began(p)
 	}
 	s.add(e)
 }
+
+// began is when a process started, zero when unknown.
+func (s *search) began(p process) time.Time {
+	boot, ticks := s.m.Boot(), s.m.Process(p.pid).Start
+	if boot.IsZero() || ticks == 0 {
+		return time.Time{}
+	}
+	return lock.Began(boot, ticks)
+}
+
+const opened = "it has files of this state open"
 
 // belongs says whether a gateway process is this state's. What it has open is
 // better than what its environment says, because --profile moves the state
@@ -110,11 +129,11 @@ func (s *search) belongs(p process) (Life, string) {
 			continue
 		}
 		if under(link, s.real) {
-			return Alive, "it has files of this state open"
+			return Alive, opened
 		}
 		if filepath.Base(link) == "openclaw.sqlite" {
 			if info, err := os.Stat(fd); err == nil && db != nil && os.SameFile(info, db) {
-				return Alive, "it has this state's database open"
+				return Alive, opened
 			}
 			other = link
 		}
@@ -180,12 +199,19 @@ type kind int
 const (
 	notGateway kind = iota
 	worded          // its command line reads like the start of a gateway
+	commanded       // it calls itself openclaw
 	titled          // it calls itself openclaw-gateway
 )
 
 func (p process) gateway() kind {
-	if string(bytes.TrimSpace(p.read("comm", 64))) == comm {
+	if stat := p.read("stat", 4096); bytes.Contains(stat, []byte(") Z ")) || bytes.Contains(stat, []byte(") X ")) {
+		return notGateway // it is dead, and waits for its parent
+	}
+	switch p.name() {
+	case comm:
 		return titled
+	case command:
+		return commanded
 	}
 	args := strings.Split(strings.Trim(string(p.read("cmdline", 64<<10)), "\x00"), "\x00")
 	if args[0] == "openclaw-gateway" {

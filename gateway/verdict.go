@@ -170,12 +170,12 @@ func moment(ms float64, now time.Time) (time.Time, bool) {
 }
 
 func role(o Ownership) string {
-	name := "a process"
-	if o.Role != "" {
-		name = "a " + o.Role
+	name := o.Role
+	if name == "" {
+		name = "somebody"
 	}
 	if o.PID != 0 {
-		return fmt.Sprintf("%s (process %d)", name, o.PID)
+		name = fmt.Sprintf("%s (process %d)", name, o.PID)
 	}
 	return name
 }

@@ -49,9 +49,8 @@ const (
 	// own (spec/file-store.md 5.3, release 2026.7.35).
 	StaleAfter = 30 * time.Minute
 
-	maxPayload = 64 << 10          // bytes of a lock file that are read
-	slack      = time.Minute       // between two readings of a clock that may have been set
-	tick       = time.Second / 100 // of start times in /proc, whatever the kernel's own rate
+	maxPayload = 64 << 10    // bytes of a lock file that are read
+	slack      = time.Minute // between two readings of a clock that may have been set
 )
 
 var (

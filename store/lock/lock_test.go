@@ -20,6 +20,7 @@ type fake struct {
 	why    string
 	kernel bool
 	nested map[int]int
+	mac    bool // without start times
 }
 
 func (f fake) Process(pid int) Process {
@@ -27,6 +28,9 @@ func (f fake) Process(pid int) Process {
 	p.PID = pid
 	if pid == os.Getpid() {
 		p = Process{PID: pid, Life: Alive, Start: 1}
+		if f.mac {
+			p.Start = 0
+		}
 	}
 	return p
 }
@@ -86,6 +90,10 @@ func TestLook(t *testing.T) {
 		"of a container here":           {made(42, time.Minute, start(time.Hour)), time.Minute, fake{boot: boot, nested: map[int]int{42: 4711}}, Held, "process 4711 here is process 42 of a container"},
 		"on a network":                  {made(42, time.Minute, start(time.Hour)), time.Minute, fake{boot: boot, why: "D is on a shared file system (NFS)"}, Foreign, "NFS"},
 		"of another clock":              {made(42, 2*time.Hour, start(time.Minute)), time.Minute, fake{boot: boot}, Foreign, "does not fit this machine's clock"},
+		"of a container on a Mac":       {made(42, time.Minute, start(time.Hour)), time.Minute, fake{mac: true}, Foreign, "Linux alone"},
+		"dead on a Mac":                 {made(42, time.Minute, ""), time.Minute, fake{mac: true}, Dead, "does not run"},
+		"dead gateway on a Mac":         {made(42, time.Minute, `, "startTime": 1796044952`), time.Minute, fake{mac: true}, Dead, "does not run"},
+		"start time of years":           {made(42, time.Minute, `, "starttime": 9007199254740992`), time.Minute, fake{boot: boot}, Foreign, "does not fit"},
 		"half written, fresh":           {`{"pid": 1`, time.Second, fake{}, Fresh, "half written"},
 		"half written, old":             {`{"pid": 1`, 2 * time.Hour, fake{}, Unreadable, "2h0m0s"},
 		"empty, fresh":                  {"", 29 * time.Second, fake{}, Fresh, "(0 bytes)"},

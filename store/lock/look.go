@@ -84,12 +84,11 @@ func (r Report) Unchanged() error {
 // read returns the bytes of a lock file. It never waits: what is not a plain
 // file of a sensible size is an error.
 func read(path string) ([]byte, fs.FileInfo, error) {
-	if _, err := os.Lstat(path); err != nil {
-		return nil, nil, err
-	}
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, errors.New("it is a symbolic link to nothing")
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if info, err = os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, errors.New("it is a symbolic link to nothing")
+		}
 	}
 	if err != nil {
 		return nil, nil, err
@@ -216,7 +215,7 @@ func (r *Report) same(p Process, m Machine) bool {
 			r.say("the lock is older than the last boot, %s", stamp(boot))
 			return false
 		}
-		if began := boot.Add(time.Duration(p.Start) * tick); p.Start != 0 && r.Created.Add(slack).Before(began) {
+		if began := Began(boot, p.Start); p.Start != 0 && r.Created.Add(slack).Before(began) {
 			r.say("the process started at %s, after the lock was written", stamp(began))
 			return false
 		}
@@ -247,14 +246,15 @@ func (r *Report) elsewhere(m Machine) {
 		r.say("%s: the lock's process may run where it cannot be seen", why)
 		return
 	}
-	if r.Start == 0 {
+	if m.Process(os.Getpid()).Start == 0 {
+		if r.Fields["starttime"] != nil { // 2026.9.6 writes startTime, in another unit, elsewhere too
+			r.State = Foreign
+			r.say("the lock has a start time, which OpenClaw writes on Linux alone: it may come from a container or another host")
+		}
 		return
 	}
-	if boot := m.Boot(); m.Process(os.Getpid()).Start == 0 {
-		r.State = Foreign
-		r.say("the lock has a start time, which only Linux writes: it may come from a container or another host")
-	} else if !boot.IsZero() && !r.Created.IsZero() && !r.Created.Before(boot) &&
-		boot.Add(time.Duration(r.Start)*tick).After(r.Created.Add(slack)) {
+	if boot := m.Boot(); r.Start != 0 && !boot.IsZero() && !r.Created.IsZero() && !r.Created.Before(boot) &&
+		Began(boot, r.Start).After(r.Created.Add(slack)) {
 		r.State = Foreign
 		r.say("its start time does not fit this machine's clock: the lock may come from another host")
 	}

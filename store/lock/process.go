@@ -41,3 +41,9 @@ type local struct{}
 
 // maxTitle bounds a command line in bytes.
 const maxTitle = 200
+
+// Began is when a process started that has the given start time, after a boot.
+func Began(boot time.Time, ticks uint64) time.Time {
+	const tick = time.Second / 100 // in /proc, whatever the kernel's own rate
+	return boot.Add(time.Duration(min(ticks, 1<<38)) * tick)
+}

@@ -107,7 +107,7 @@ func TestRealProcesses(t *testing.T) {
 	if p.Life != Alive || p.Start == 0 || p.Title != "sleep 60" {
 		t.Errorf("a child: %+v", p)
 	}
-	began := m.Boot().Add(time.Duration(p.Start) * tick)
+	began := Began(m.Boot(), p.Start)
 	if d := time.Since(began); d < -5*time.Second || d > time.Minute {
 		t.Errorf("it began %v ago", d)
 	}
@@ -282,11 +282,11 @@ func TestParseLocks(t *testing.T) {
 		pid       int
 		exclusive bool
 	}{
-		10150014: {12605, true},  // gateway-lifecycle
-		10150512: {12605, true},  // gateway.state.lock
-		10150514: {12605, true},  // config lock
-		10150018: {12605, false}, // state-handles, shared
-		10151636: {12605, false}, // state/openclaw.sqlite-shm
+		10150014: {31144, true},  // gateway-lifecycle
+		10150512: {31144, true},  // gateway.state.lock
+		10150514: {31144, true},  // config lock
+		10150018: {31144, false}, // state-handles, shared
+		10149898: {31144, false}, // state/openclaw.sqlite-shm
 		10150015: {},             // state-lifecycle: nobody
 	} {
 		got := parseLocks(raw, inode)
