@@ -1,0 +1,125 @@
+package sqlfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime/debug"
+
+	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+)
+
+// What can be wrong with a file, for errors.Is.
+var (
+	ErrBusy        = errors.New("database is busy")
+	ErrCorrupt     = errors.New("database is damaged")
+	ErrNotDatabase = errors.New("not an SQLite database")
+)
+
+// Within the room: try again, try again later, try another way.
+var (
+	errMoved    = errors.New("changed while it was read")
+	errLocked   = errors.New("locked")
+	errUnusable = errors.New("shared memory cannot be used")
+)
+
+// Error says what could not be done with which file, and why.
+type Error struct {
+	Path   string
+	Doing  string // "read", "write", "copy"
+	Kind   error  // ErrBusy, ErrCorrupt, ErrNotDatabase, or nil
+	Detail string // the reason in words, for a person
+	Err    error  // the cause, if there is one: an fs.PathError or the driver's error
+}
+
+func (e *Error) Error() string {
+	s := e.Doing + " " + e.Path + ": "
+	switch {
+	case e.Kind != nil && e.Detail != "":
+		return s + e.Kind.Error() + ": " + e.Detail
+	case e.Kind != nil:
+		return s + e.Kind.Error()
+	}
+	return s + e.Detail
+}
+
+// Unwrap gives the kind and the cause.
+func (e *Error) Unwrap() []error {
+	var errs []error
+	if e.Kind != nil {
+		errs = append(errs, e.Kind)
+	}
+	if e.Err != nil {
+		errs = append(errs, e.Err)
+	}
+	return errs
+}
+
+// wrap names the file in an error of the system's or the driver's.
+func wrap(path, doing string, err error) error {
+	var ours *Error
+	if err == nil || errors.As(err, &ours) || errors.Is(err, errMoved) || errors.Is(err, errLocked) || errors.Is(err, errUnusable) {
+		return err
+	}
+	e := &Error{Path: path, Doing: doing, Err: err, Detail: err.Error()}
+	var code interface{ Code() int }
+	var pathErr *fs.PathError
+	switch {
+	case errors.As(err, &code):
+		rc := code.Code()
+		switch rc & 0xff {
+		case lib.SQLITE_NOTADB:
+			e.Kind, e.Detail = ErrNotDatabase, "it does not begin as one, or it is encrypted"
+		case lib.SQLITE_CORRUPT:
+			e.Kind, e.Detail = ErrCorrupt, corruption(err)
+		case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_PROTOCOL:
+			return errLocked
+		case lib.SQLITE_IOERR:
+			if rc == lib.SQLITE_IOERR_SHORT_READ {
+				e.Kind, e.Detail = ErrCorrupt, "it is cut short"
+			}
+		}
+	case errors.As(err, &pathErr):
+		e.Detail = pathErr.Err.Error()
+	}
+	return e
+}
+
+func corruption(err error) string {
+	var se *sqlite.Error
+	if errors.As(err, &se) {
+		return se.Error()
+	}
+	return err.Error()
+}
+
+// code is the driver's extended result code, 0 if err is not the driver's.
+func code(err error) int {
+	var c interface{ Code() int }
+	if errors.As(err, &c) {
+		return c.Code()
+	}
+	return 0
+}
+
+// guard turns a panic of the driver, which damaged files may provoke, into an error.
+func guard(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &panicked{r}
+		}
+	}()
+	return f()
+}
+
+type panicked struct{ r any }
+
+func (p *panicked) Error() string { return fmt.Sprintf("the database engine stopped: %v", p.r) }
+func (p *panicked) Code() int     { return lib.SQLITE_CORRUPT }
+
+// faultsPanic makes a fault in mapped memory (a -shm cut by somebody else) a panic that guard can catch.
+func faultsPanic() (restore func()) {
+	old := debug.SetPanicOnFault(true)
+	return func() { debug.SetPanicOnFault(old) }
+}
