@@ -40,6 +40,7 @@ type Flag struct {
 	Choices    []string
 	Check      func(value string) bool // whether a value is one that Takes describes
 	Hidden     bool
+	Secret     bool // no message repeats its value
 }
 
 // Example is a command line and what it is good for.

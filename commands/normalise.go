@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -161,7 +162,7 @@ func (s *scan) short(arg string, rest []string) (used int) {
 func (s *scan) following(name string, f *Flag, rest []string) (used int) {
 	if len(rest) == 0 || rest[0] == "--" || isFlag(rest[0]) {
 		hint := ""
-		if len(rest) > 0 && rest[0] != "--" {
+		if len(rest) > 0 && rest[0] != "--" && !f.Secret {
 			hint = "; a value that begins with a dash is written " + name + "=" + rest[0]
 		}
 		s.fail(usage("%s needs %s, and nothing follows it%s", name, f.takes(), hint))
@@ -243,7 +244,11 @@ func (s *scan) give(f *Flag, values []string, global bool) {
 			s.about = s.about || f.Name == "version"
 		}
 		if !f.isSwitch() && !f.accepts(v) {
-			s.fail(usage("--%s takes %s, not %q", f.Name, f.takes(), v))
+			not := fmt.Sprintf(", not %q", v)
+			if f.Secret {
+				not = ""
+			}
+			s.fail(usage("--%s takes %s%s", f.Name, f.takes(), not))
 		}
 		s.flags = append(s.flags, setting{f, v, global})
 	}

@@ -75,6 +75,7 @@ func demo() *Command {
 			{Name: "all-agents", Help: "of all agents"},
 			{Name: "label", Value: "LABEL", Help: "with a label", Repeatable: true},
 			{Name: "store", Value: "PATH", Help: "the store"},
+			{Name: "pin", Value: "PIN", Help: "a secret", Takes: "four digits", Check: func(s string) bool { return len(s) == 4 }, Secret: true},
 		},
 	}
 	sessions := *list

@@ -104,4 +104,7 @@ func TestWrap(t *testing.T) {
 	if want := "> one two\n> three\n\n>   kept as it is, though long\n> last"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	if got, want := Wrap("a  b cc", 5, ""), "a  b\ncc"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

@@ -92,7 +92,8 @@ func blanks(n int) string {
 	return strings.Repeat(" ", n)
 }
 
-// Wrap breaks text into lines of at most width columns, each with indent in front. Lines that begin with a blank stay as they are.
+// Wrap breaks text at blanks into lines of at most width columns, each with indent in front; blanks that no line breaks at are kept.
+// Lines that begin with a blank stay as they are.
 func Wrap(text string, width int, indent string) string {
 	var b strings.Builder
 	for i, par := range strings.Split(text, "\n") {
@@ -108,7 +109,7 @@ func Wrap(text string, width int, indent string) string {
 			continue
 		}
 		used := Columns(indent)
-		for j, word := range strings.Fields(par) {
+		for j, word := range strings.Split(par, " ") {
 			w := Columns(word)
 			switch {
 			case j == 0:
