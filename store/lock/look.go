@@ -60,6 +60,7 @@ func Scan(dir string, m Machine, now time.Time) ([]Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for transcript locks in %s: %w", dir, reason(err))
 	}
+	m = still(m)
 	var out []Report
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".jsonl"+Suffix) {

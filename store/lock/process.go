@@ -37,7 +37,40 @@ type Machine interface {
 // Local is this machine. Its answers are read afresh each time.
 func Local() Machine { return local{} }
 
-type local struct{}
+type local struct{ inner *inner }
+
+// inner are the processes of containers that were seen at one moment: reading
+// them takes milliseconds, too long to do for every lock of a directory.
+type inner []nested
+
+type nested struct {
+	here, there int // its number here, and inside
+	start       uint64
+}
+
+// still is the machine with its containers as they are now.
+func still(m Machine) Machine {
+	if _, ok := m.(local); ok {
+		now := containers()
+		return local{&now}
+	}
+	return m
+}
+
+func (l local) Nested(pid int, start uint64) int {
+	var list inner
+	if l.inner != nil {
+		list = *l.inner
+	} else {
+		list = containers()
+	}
+	for _, p := range list {
+		if p.there == pid && (start == 0 || p.start == start) {
+			return p.here
+		}
+	}
+	return 0
+}
 
 // maxTitle bounds a command line in bytes.
 const maxTitle = 200

@@ -79,26 +79,27 @@ func (local) Elsewhere(dir string) (why string, kernel bool) {
 	return "", false
 }
 
-func (local) Nested(pid int, start uint64) int {
+// containers lists the processes of nested process namespaces.
+func containers() (out inner) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return 0
+		return nil
 	}
-	want := strconv.Itoa(pid)
 	for _, e := range entries {
 		here, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
 		names := strings.Fields(status(here, "NSpid:"))
-		if len(names) < 2 || names[len(names)-1] != want {
+		if len(names) < 2 {
 			continue
 		}
-		if _, began := stat(here); start == 0 || began == start {
-			return here
+		if there, err := strconv.Atoi(names[len(names)-1]); err == nil {
+			_, start := stat(here)
+			out = append(out, nested{here, there, start})
 		}
 	}
-	return 0
+	return out
 }
 
 // stat returns the state letter of a process and its start time, field 22.

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -330,5 +331,44 @@ func TestParseStat(t *testing.T) {
 		if state, start := parseStat([]byte(c.raw)); state != c.state || start != c.start {
 			t.Errorf("%q: %c %d", c.raw, state, start)
 		}
+	}
+}
+
+// A process of another namespace has two numbers; a lock that names the inner
+// one is its own. Making a namespace needs root.
+func TestNested(t *testing.T) {
+	m := Local()
+	if os.Getuid() != 0 {
+		if pid := m.Nested(1<<22+1, 0); pid != 0 {
+			t.Errorf("no namespace has that number, yet process %d", pid)
+		}
+		return
+	}
+	cmd := exec.Command("sleep", "60")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	if err := cmd.Start(); err != nil {
+		if errors.Is(err, syscall.EPERM) { // a container without the right to make one
+			t.Logf("no namespaces here: %v", err)
+			return
+		}
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	start := m.Process(cmd.Process.Pid).Start
+	for _, m := range []Machine{m, still(m)} {
+		if pid := m.Nested(1, start); pid != cmd.Process.Pid {
+			t.Errorf("process 1 of the namespace: %d, want %d", pid, cmd.Process.Pid)
+		}
+		if pid := m.Nested(1, start+1); pid == cmd.Process.Pid {
+			t.Error("matched with another start time")
+		}
+	}
+	path := filepath.Join(t.TempDir(), "a.jsonl.lock")
+	body := fmt.Sprintf(`{"pid":1,"createdAt":%q,"starttime":%d}`, time.Now().UTC().Format(time.RFC3339), start)
+	if err := os.WriteFile(path, []byte(body), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := Look(path, m, time.Now()); r.State != Held || !strings.Contains(strings.Join(r.Evidence, " "), "of a container") {
+		t.Errorf("%s %q", r.State, r.Evidence)
 	}
 }
