@@ -1,11 +1,11 @@
 package config
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"oc/config/json5"
+	"oc/store/span"
 )
 
 // MainAgent is the agent of an installation that names none.
@@ -19,24 +19,48 @@ type Agent struct {
 	Entry   *Node  // all that is said about it
 }
 
-var (
-	validAgent  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
-	notInAgents = regexp.MustCompile(`[^a-z0-9_-]+`)
-)
-
 // NormalizeAgentID gives the form of an agent's id that paths and session keys have (spec/file-store.md 1.5): lower case, other
 // characters than a-z, 0-9, "_" and "-" replaced, 64 characters at most, never empty.
 func NormalizeAgentID(id string) string {
-	id = trim(id)
-	normal := lower(id)
-	if !validAgent.MatchString(id) {
-		normal = strings.Trim(notInAgents.ReplaceAllString(normal, "-"), "-")
-		normal = normal[:min(len(normal), 64)]
+	trimmed := span.Trim(id)
+	if lowered := strings.ToLower(trimmed); plainAgentID(trimmed) {
+		return lowered
 	}
-	if normal == "" {
+	var out strings.Builder
+	gap := false
+	for _, r := range span.Lower(trimmed) {
+		if !agentRune(r) {
+			gap = true
+			continue
+		}
+		if gap {
+			out.WriteByte('-')
+		}
+		gap = false
+		out.WriteRune(r)
+	}
+	normal := strings.Trim(out.String(), "-")
+	if normal = normal[:min(len(normal), 64)]; normal == "" {
 		return MainAgent
 	}
 	return normal
+}
+
+// plainAgentID reports an id that only wants lower case.
+func plainAgentID(id string) bool {
+	if id == "" || len(id) > 64 || id[0] == '-' || id[0] == '_' {
+		return false
+	}
+	for _, r := range id {
+		if !agentRune(r) && (r < 'A' || r > 'Z') {
+			return false
+		}
+	}
+	return true
+}
+
+func agentRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
 // readAgents lists the entries of agents.entries (2026.9.6), or else of agents.list, as they stand.
@@ -104,7 +128,7 @@ func (c *Config) StoreAgents() []string {
 		}
 	}
 	acp := func(n *Node) {
-		if id, _ := n.Str(); trim(id) != "" && trim(id) != "*" {
+		if id, _ := n.Str(); span.Trim(id) != "" && span.Trim(id) != "*" {
 			add(NormalizeAgentID(id))
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"oc/store/span"
 )
 
 // maxDotEnv is the largest .env file that OpenClaw reads, in bytes.
@@ -59,7 +61,7 @@ func parseDotEnv(text string) []variable {
 	var out []variable
 	place := map[string]int{}
 	for _, m := range dotEnvLine().FindAllStringSubmatch(text, -1) {
-		v := variable{m[1], trim(m[2])}
+		v := variable{m[1], span.Trim(m[2])}
 		if n := len(v.value); n >= 2 && strings.IndexByte("'\"`", v.value[0]) >= 0 && v.value[n-1] == v.value[0] {
 			double := v.value[0] == '"'
 			v.value = v.value[1 : n-1]

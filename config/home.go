@@ -4,25 +4,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"oc/store/span"
 )
-
-// trim cuts white space as JavaScript does, which counts the byte order mark and every Unicode space.
-func trim(s string) string {
-	return strings.TrimFunc(s, func(r rune) bool {
-		switch {
-		case r >= '\t' && r <= '\r', r == ' ', r == 0xA0, r == 0xFEFF, r == 0x1680, r >= 0x2000 && r <= 0x200A:
-			return true
-		}
-		return r == 0x2028 || r == 0x2029 || r == 0x202F || r == 0x205F || r == 0x3000
-	})
-}
-
-// lower is JavaScript's toLowerCase, which keeps the dot of a capital dotted I.
-func lower(s string) string { return strings.ToLower(strings.ReplaceAll(s, "\u0130", "i\u0307")) }
 
 // set returns the trimmed value of a variable that names a home; the words that a careless script leaves count as nothing.
 func (l *Location) set(name string) string {
-	v := trim(l.Getenv(name))
+	v := span.Trim(l.Getenv(name))
 	if v == "undefined" || v == "null" {
 		return ""
 	}
@@ -42,7 +30,7 @@ func (l *Location) osHome(o Options) string {
 	if l.set("ANDROID_DATA") != "" && termux.MatchString(strings.ReplaceAll(prefix, `\`, "/")) {
 		return filepath.Join(l.absolute(prefix), "..", "home")
 	}
-	return trim(o.Home)
+	return span.Trim(o.Home)
 }
 
 // home is the directory that .openclaw stands in (spec/file-store.md 1.1).

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"oc/config/json5"
+	"oc/store/span"
 )
 
 // The limits of $include in OpenClaw 2026.7.35.
@@ -107,7 +108,7 @@ type includeRoot struct{ dir, real string }
 func (c *Config) includeRoots() []includeRoot {
 	var roots []includeRoot
 	for _, entry := range strings.Split(c.Getenv("OPENCLAW_INCLUDE_ROOTS"), string(filepath.ListSeparator)) {
-		if entry = trim(entry); entry != "" {
+		if entry = span.Trim(entry); entry != "" {
 			dir := c.resolve(entry)
 			roots = append(roots, includeRoot{dir, realPath(dir)})
 		}

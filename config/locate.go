@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"oc/store/span"
 )
 
 // Names that OpenClaw gives to its state and its configuration, newest first.
@@ -51,7 +53,7 @@ func Locate(o Options) (*Location, error) {
 	if err := l.applyFlags(o); err != nil {
 		return nil, err
 	}
-	l.Profile = trim(l.Getenv("OPENCLAW_PROFILE"))
+	l.Profile = span.Trim(l.Getenv("OPENCLAW_PROFILE"))
 	l.StateDir, l.Explicit = l.stateDir()
 	l.ConfigFile = l.configFile()
 	l.loadDotEnv()
@@ -79,7 +81,7 @@ func (l *Location) applyFlags(o Options) error {
 		return nil
 	}
 	l.flags["OPENCLAW_PROFILE"] = profile
-	state := trim(l.Getenv("OPENCLAW_STATE_DIR"))
+	state := span.Trim(l.Getenv("OPENCLAW_STATE_DIR"))
 	if state == "" {
 		name := stateNames[0]
 		if !strings.EqualFold(profile, "default") {
@@ -88,11 +90,11 @@ func (l *Location) applyFlags(o Options) error {
 		state = filepath.Join(l.Home, name)
 		l.flags["OPENCLAW_STATE_DIR"] = state
 	}
-	if trim(l.Getenv("OPENCLAW_CONFIG_PATH")) == "" {
+	if span.Trim(l.Getenv("OPENCLAW_CONFIG_PATH")) == "" {
 		// OpenClaw joins before it expands a tilde; both ways name the same file.
 		l.flags["OPENCLAW_CONFIG_PATH"] = filepath.Join(l.resolve(state), configNames[0])
 	}
-	if profile == "dev" && trim(l.Getenv("OPENCLAW_GATEWAY_PORT")) == "" {
+	if profile == "dev" && span.Trim(l.Getenv("OPENCLAW_GATEWAY_PORT")) == "" {
 		l.flags["OPENCLAW_GATEWAY_PORT"] = "19001"
 	}
 	return nil
@@ -101,7 +103,7 @@ func (l *Location) applyFlags(o Options) error {
 func (l *Location) fast() bool { return l.Getenv("OPENCLAW_TEST_FAST") == "1" }
 
 func (l *Location) stateDir() (dir string, explicit bool) {
-	if named := trim(l.Getenv("OPENCLAW_STATE_DIR")); named != "" {
+	if named := span.Trim(l.Getenv("OPENCLAW_STATE_DIR")); named != "" {
 		return l.resolve(named), true
 	}
 	canonical := filepath.Join(l.Home, stateNames[0])
@@ -117,7 +119,7 @@ func (l *Location) stateDir() (dir string, explicit bool) {
 }
 
 func (l *Location) configFile() string {
-	if named := trim(l.Getenv("OPENCLAW_CONFIG_PATH")); named != "" {
+	if named := span.Trim(l.Getenv("OPENCLAW_CONFIG_PATH")); named != "" {
 		return l.resolve(named)
 	}
 	canonical := filepath.Join(l.StateDir, configNames[0])

@@ -1,21 +1,25 @@
 package config
 
-import "strings"
+import (
+	"strings"
+
+	"oc/store/span"
+)
 
 // Providers and models have short and old names; these are the rules of 2026.7.35 for their canonical forms.
 
-func providerID(name string) string { return lower(trim(name)) }
+func providerID(name string) string { return span.Lower(span.Trim(name)) }
 
 // catalogRef splits a strict provider/model reference; both parts must be there.
 func catalogRef(text string) (modelRef, bool) {
-	before, after, found := strings.Cut(trim(text), "/")
-	ref := modelRef{providerID(before), trim(after)}
+	before, after, found := strings.Cut(span.Trim(text), "/")
+	ref := modelRef{providerID(before), span.Trim(after)}
 	return ref, found && before != "" && ref.provider != "" && ref.model != ""
 }
 
 // canonicalRef is a model of the agents section as OpenClaw holds it after loading.
 func canonicalRef(text string) string {
-	text = trim(text)
+	text = span.Trim(text)
 	ref, ok := catalogRef(text)
 	if !ok {
 		return text
@@ -26,7 +30,7 @@ func canonicalRef(text string) string {
 	case ref.provider == "together":
 		ref.model = togetherModelID(ref.model)
 	}
-	if strings.HasPrefix(lower(ref.model), ref.provider+"/") {
+	if strings.HasPrefix(span.Lower(ref.model), ref.provider+"/") {
 		return ref.model
 	}
 	return ref.provider + "/" + ref.model
@@ -42,7 +46,7 @@ func configuredRef(key string) (modelRef, bool) {
 	if !ok {
 		return ref, false
 	}
-	if strings.HasPrefix(lower(ref.model), ref.provider+"/") {
+	if strings.HasPrefix(span.Lower(ref.model), ref.provider+"/") {
 		ref.model = ref.model[len(ref.provider)+1:]
 	}
 	ref.model = modelID(ref.provider, ref.model)
@@ -110,23 +114,23 @@ func modelID(provider, id string) string {
 	provider = providerID(provider)
 	switch provider {
 	case "anthropic", "huggingface":
-		if strings.HasPrefix(lower(id), provider+"/") {
-			id = trim(id)[len(provider)+1:]
+		if strings.HasPrefix(span.Lower(id), provider+"/") {
+			id = span.Trim(id)[len(provider)+1:]
 		}
 	case "openrouter", "nvidia":
-		if id = trim(id); id != "" && !strings.Contains(id, "/") {
+		if id = span.Trim(id); id != "" && !strings.Contains(id, "/") {
 			return provider + "/" + id
 		}
 	case "together":
 		return togetherModelID(id)
 	}
-	if to, ok := aliases[provider][lower(trim(id))]; ok {
+	if to, ok := aliases[provider][span.Lower(span.Trim(id))]; ok {
 		id = to
 	}
 	if isGoogle(provider) {
 		id = googleModelID(id)
 	}
-	if provider == "vercel-ai-gateway" && strings.HasPrefix(lower(id), "claude-") {
+	if provider == "vercel-ai-gateway" && strings.HasPrefix(span.Lower(id), "claude-") {
 		id = "anthropic/" + id
 	}
 	return id

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"oc/config/json5"
+	"oc/store/span"
 )
 
 // The model that a release (2026.7.35, 2026.8.2, 2026.9.6) uses when the configuration names none; the provider is always openai.
@@ -30,7 +31,7 @@ type ModelInput struct {
 	HasProviderOverride bool // the entry has a providerOverride that is a string, maybe blank
 	ModelOverride       string
 	Model               string
-	ModelProvider       string
+	ModelProvider       string // counts only beside a Model, as OpenClaw drops it otherwise
 
 	BuiltIn string // the release's own model; empty is BuiltIn735
 }
@@ -156,7 +157,7 @@ func (m *models) readProviders(providers *Node) {
 				}
 				id := catalogModelID(p.Key, text)
 				entry.models = append(entry.models, providerModel{id, runtimeOf(item)})
-				if trimmed := trim(id); trimmed != "" {
+				if trimmed := span.Trim(id); trimmed != "" {
 					m.catalog = append(m.catalog, modelRef{p.Key, trimmed})
 				}
 				// A cap set by hand (contextTokens) and the size of the window (contextWindow, 200,000 if it is not given) are
@@ -205,7 +206,7 @@ func (m *models) readCLI(c *Config, backends *Node) {
 // pluginEnabled says whether a plugin that OpenClaw brings along, and enables unless told otherwise, is enabled.
 func pluginEnabled(plugins *Node, id string) bool {
 	has := func(list *Node) bool {
-		return list != nil && slices.ContainsFunc(list.Items, func(n *Node) bool { return trim(n.Text) == id })
+		return list != nil && slices.ContainsFunc(list.Items, func(n *Node) bool { return span.Trim(n.Text) == id })
 	}
 	allow := plugins.At("allow")
 	return !plugins.At("enabled").False() && !has(plugins.At("deny")) && !plugins.At("entries", id, "enabled").False() &&
@@ -216,7 +217,7 @@ func (m *models) isCLI(provider string) bool { return m.cli[providerID(provider)
 
 // splitRef splits provider/model at the first slash; a text that is no such reference is a model of the given provider.
 func splitRef(text, provider, builtIn string) modelRef {
-	text = trim(text)
+	text = span.Trim(text)
 	if text == "" {
 		return modelRef{provider, builtIn}
 	}
@@ -224,7 +225,7 @@ func splitRef(text, provider, builtIn string) modelRef {
 	if !found || before == "" || after == "" {
 		return modelRef{provider, text}
 	}
-	ref := modelRef{trim(before), trim(after)}
+	ref := modelRef{span.Trim(before), span.Trim(after)}
 	if ref.provider == "" {
 		ref.provider = provider
 	}
@@ -249,6 +250,9 @@ func (m *models) answer(in ModelInput) ModelAnswer {
 	if in.BuiltIn == "" {
 		in.BuiltIn = BuiltIn735
 	}
+	if in.Model == "" {
+		in.ModelProvider = ""
+	}
 	ref, source := m.resolve(in)
 	out := ModelAnswer{Provider: ref.provider, Model: ref.model, Source: source}
 	out.ContextTokens, out.ContextSource = m.window(ref.model, in.BuiltIn)
@@ -263,13 +267,13 @@ func (m *models) answer(in ModelInput) ModelAnswer {
 
 func (m *models) resolve(in ModelInput) (modelRef, string) {
 	fallback, source := m.byDefault(in.KeyAgent, in.BuiltIn)
-	if override := trim(in.ModelOverride); override != "" {
+	if override := span.Trim(in.ModelOverride); override != "" {
 		provider := fallback.provider
 		if in.HasProviderOverride {
-			provider = trim(in.ProviderOverride)
+			provider = span.Trim(in.ProviderOverride)
 		}
-		if prefix := provider + "/"; in.HasProviderOverride && provider != "" && len(override) >= len(prefix) && lower(override[:len(prefix)]) == lower(prefix) {
-			if rest := trim(override[len(prefix):]); rest != "" {
+		if prefix := provider + "/"; in.HasProviderOverride && provider != "" && len(override) >= len(prefix) && span.Lower(override[:len(prefix)]) == span.Lower(prefix) {
+			if rest := span.Trim(override[len(prefix):]); rest != "" {
 				override = rest
 			}
 		}
@@ -308,11 +312,11 @@ func (m *models) throughCLI(ref, fallback modelRef, builtIn string) modelRef {
 
 // infer finds the one provider that the configuration has the bare model at; empty if there is none, or more than one.
 func (m *models) infer(model string) string {
-	model = trim(model)
+	model = span.Trim(model)
 	if model == "" {
 		return ""
 	}
-	same := func(id string) bool { return lower(trim(id)) == lower(model) }
+	same := func(id string) bool { return span.Lower(span.Trim(id)) == span.Lower(model) }
 	found := ""
 	add := func(provider string) bool {
 		provider = providerID(provider)

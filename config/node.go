@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"oc/config/json5"
+	"oc/store/span"
 )
 
 // Node is a value of the configuration after includes and substitution; it knows which file says so, and where.
@@ -86,7 +88,7 @@ func (n *Node) False() bool { return n != nil && n.Kind == json5.Bool && !n.Bool
 // Scalar returns a string as it is and a number as JavaScript writes it: the text that durations and sizes are parsed from.
 func (n *Node) Scalar() (string, bool) {
 	if f, ok := n.Num(); ok {
-		return json5.FormatNumber(f), true
+		return string(span.AppendFloat(nil, f)), true
 	}
 	return n.Str()
 }
@@ -124,46 +126,18 @@ func lift(from *json5.Node, f *file) *Node {
 	for _, item := range from.Items {
 		n.Items = append(n.Items, lift(item, f))
 	}
-	place := map[string]int{}
 	for _, m := range from.Members {
-		if m.Key == "__proto__" {
-			continue
+		if m.Key != "__proto__" {
+			n.Members = append(n.Members, Member{Key: m.Key, KeySpan: m.KeySpan, Value: lift(m.Value, f)})
 		}
-		member := Member{Key: m.Key, KeySpan: m.KeySpan, Value: lift(m.Value, f)}
-		if at, again := place[m.Key]; again {
-			n.Members[at] = member
-			continue
-		}
-		place[m.Key] = len(n.Members)
-		n.Members = append(n.Members, member)
 	}
-	sortMembers(n.Members)
+	n.Members = ordered(n.Members)
 	return n
 }
 
-// sortMembers puts integer-like keys first, by value, as JavaScript does.
-func sortMembers(members []Member) {
-	slices.SortStableFunc(members, func(a, b Member) int {
-		i, iOK := arrayIndex(a.Key)
-		j, jOK := arrayIndex(b.Key)
-		switch {
-		case iOK && jOK:
-			return int(i - j)
-		case iOK:
-			return -1
-		case jOK:
-			return 1
-		}
-		return 0
-	})
-}
-
-func arrayIndex(key string) (int64, bool) {
-	if key == "" || key[0] < '0' || key[0] > '9' {
-		return 0, false
-	}
-	u, err := strconv.ParseUint(key, 10, 32)
-	return int64(u), err == nil && u < 1<<32-1 && strconv.FormatUint(u, 10) == key
+// ordered puts members in JavaScript's order.
+func ordered(members []Member) []Member {
+	return span.Ordered(members, func(m *Member) string { return m.Key })
 }
 
 // merge lays source over target as OpenClaw does: arrays one after the other, objects key by key, anything else replaced.
@@ -187,18 +161,28 @@ func merge(target, source *Node) *Node {
 			}
 			out.Members[at].Value = merge(out.Members[at].Value, m.Value)
 		}
-		sortMembers(out.Members)
+		out.Members = ordered(out.Members)
 		return &out
 	}
 	return source
 }
 
 // joinPath writes a path of keys as a warning shows it.
-func joinPath(path ...string) string { return strings.Join(path, ".") }
+func joinPath(path ...string) string {
+	out := ""
+	for _, key := range path {
+		out = keyPath(out, key)
+	}
+	return out
+}
 
 func indexPath(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
+// keyPath adds a key to a path; one that is no plain word is quoted, so that a path is one line and can be told apart.
 func keyPath(path, key string) string {
+	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return !agentRune(unicode.ToLower(r)) && r != '$' && r != '/' }) {
+		return path + "[" + strconv.Quote(key) + "]"
+	}
 	if path == "" {
 		return key
 	}

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"oc/store/span"
 )
 
 // policy is a runtime that agents.list[].models or agents.defaults.models names for a model.
@@ -39,7 +41,7 @@ func readPolicy(byKey *Node) []policy {
 		key := canonicalRef(m.Key)
 		ref, ok := catalogRef(key)
 		if runtime := runtimeOf(m.Value); runtime != "" {
-			out = append(out, policy{trim(key), ref, ok, runtime})
+			out = append(out, policy{span.Trim(key), ref, ok, runtime})
 		}
 	}
 	return out
@@ -47,14 +49,14 @@ func readPolicy(byKey *Node) []policy {
 
 func runtimeOf(n *Node) string {
 	id, _ := n.At("agentRuntime", "id").Str()
-	return trim(id)
+	return span.Trim(id)
 }
 
 // runtime is what runs a model of an agent: what the configuration names, in the order of model, provider's model, provider's
 // wildcard and provider; else codex for OpenAI's own service, and auto.
 func (m *models) runtime(ref modelRef, agent string) (id, source string) {
 	id, source = m.policy(ref, agent)
-	switch id = lower(id); id {
+	switch id = span.Lower(id); id {
 	case "pi":
 		id = "openclaw"
 	case "codex-app-server":
@@ -81,7 +83,7 @@ func (m *models) policy(ref modelRef, agent string) (id, source string) {
 	provider := m.provider(caller)
 	if provider != nil && model != "" {
 		at := slices.IndexFunc(provider.models, func(e providerModel) bool {
-			if trim(e.id) == model {
+			if span.Trim(e.id) == model {
 				return true
 			}
 			entry, ok := catalogRef(e.id)
@@ -125,7 +127,7 @@ func (m *models) exact(scopes [][]policy, ref modelRef) string {
 
 // withoutProvider takes the provider's own name off a model; a model of another provider is none of this one's.
 func withoutProvider(provider, model string) string {
-	model = trim(model)
+	model = span.Trim(model)
 	before, after, found := strings.Cut(model, "/")
 	if !found || before == "" {
 		return model
@@ -133,7 +135,7 @@ func withoutProvider(provider, model string) string {
 	if providerID(before) != provider {
 		return ""
 	}
-	return trim(after)
+	return span.Trim(after)
 }
 
 func (m *models) provider(name string) *provider {
@@ -157,7 +159,7 @@ func (m *models) officialOpenAI() bool {
 		return true
 	}
 	base, _ := p.node.At("baseUrl").Str()
-	if base = trim(base); base == "" {
+	if base = span.Trim(base); base == "" {
 		return true
 	}
 	u, err := url.Parse(base)
@@ -209,12 +211,12 @@ func (m *models) label(in ModelInput, out ModelAnswer) string {
 	}
 	provider := ""
 	for _, name := range []string{in.ModelProvider, in.ProviderOverride, out.Provider} {
-		if provider = trim(name); provider != "" {
+		if provider = span.Trim(name); provider != "" {
 			break
 		}
 	}
 	if provider != "" && m.isCLI(provider) {
-		if name, ok := runtimeLabels[lower(provider)]; ok {
+		if name, ok := runtimeLabels[span.Lower(provider)]; ok {
 			return name
 		}
 		return provider + " (cli)"

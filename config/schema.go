@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"oc/config/json5"
+	"oc/store/span"
 )
 
 // rule says what may stand at a place of the configuration.
@@ -162,7 +163,7 @@ func topLevel(known map[string]rule) map[string]rule {
 // check takes out of the tree what may not stand there, so that defaults are found in its place, and warns about it.
 func (c *Config) check() {
 	c.checkNode(c.root, schema, "")
-	if key, ok := c.root.At("session", "mainKey").Str(); ok && trim(key) != "" && trim(key) != "main" {
+	if key, ok := c.root.At("session", "mainKey").Str(); ok && span.Trim(key) != "" && span.Trim(key) != "main" {
 		file, line, col := c.root.At("session", "mainKey").Place()
 		c.warn(Warning{File: file, KeyPath: "session.mainKey", Line: line, Col: col, Reason: `is ignored; the main session is always "main"`, harmless: true})
 	}

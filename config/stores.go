@@ -3,6 +3,8 @@ package config
 import (
 	"path/filepath"
 	"strings"
+
+	"oc/store/span"
 )
 
 // File names of the two eras.
@@ -57,14 +59,14 @@ func (c *Config) DatabasePaths(agent string) []string {
 func (c *Config) agentDirGiven(agent string) bool {
 	a, _ := c.Agent(agent)
 	dir, _ := a.Entry.At("agentDir").Str()
-	return trim(dir) != ""
+	return span.Trim(dir) != ""
 }
 
 // AgentDir returns an agent's own directory, where credentials and in the SQLite era the database are.
 func (c *Config) AgentDir(agent string) string {
 	a, _ := c.Agent(agent)
-	if dir, _ := a.Entry.At("agentDir").Str(); trim(dir) != "" {
-		return c.resolve(trim(dir))
+	if dir, _ := a.Entry.At("agentDir").Str(); span.Trim(dir) != "" {
+		return c.resolve(span.Trim(dir))
 	}
 	return filepath.Join(c.StateDir, "agents", NormalizeAgentID(agent), "agent")
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"oc/config/json5"
+	"oc/store/span"
 )
 
 // applyEnv takes the variables of the configuration's own env object, under those that are set already.
@@ -24,8 +25,8 @@ func (c *Config) applyEnv(root *Node) {
 					continue members
 				}
 			}
-			name, value := trim(m.Key), m.Value
-			if text, ok := value.Str(); ok && trim(text) != "" && variableName.MatchString(name) && !blockedInConfig(strings.ToUpper(name)) && !refers(text) {
+			name, value := span.Trim(m.Key), m.Value
+			if text, ok := value.Str(); ok && span.Trim(text) != "" && variableName.MatchString(name) && !blockedInConfig(strings.ToUpper(name)) && !refers(text) {
 				found[name] = text
 			}
 		}
@@ -33,7 +34,7 @@ func (c *Config) applyEnv(root *Node) {
 	take(env.At("vars"))
 	take(env, "vars", "shellEnv")
 	for name, value := range found {
-		if trim(c.Getenv(name)) == "" {
+		if span.Trim(c.Getenv(name)) == "" {
 			c.files[name] = value
 		}
 	}

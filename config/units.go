@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"oc/store/span"
 )
 
 var (
@@ -19,7 +21,7 @@ const maxSafe = 1<<53 - 1
 // ParseDuration reads a duration as OpenClaw's configuration writes it, in milliseconds: "30d", "1d12h", "1.5h", or a bare number of
 // the unit given ("ms", "s", "m", "h" or "d"). It is false for anything else (spec/maintenance.md 1.1, release 2026.7.35).
 func ParseDuration(text, unit string) (ms float64, ok bool) {
-	text = lower(trim(text))
+	text = span.Lower(span.Trim(text))
 	total := 0.0
 	for rest := text; ; {
 		number, tail := cutNumber(rest)
@@ -49,7 +51,7 @@ func ParseDuration(text, unit string) (ms float64, ok bool) {
 // ParseSize reads a size as OpenClaw's configuration writes it, in bytes: "500", "10mb", "1.5g". Units are powers of 1024. It is false
 // for anything else (spec/maintenance.md 1.1, release 2026.7.35).
 func ParseSize(text string) (bytes float64, ok bool) {
-	number, name := cutNumber(lower(trim(text)))
+	number, name := cutNumber(span.Lower(span.Trim(text)))
 	if number == "" {
 		return 0, false
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oc/config/json5"
+	"oc/store/span"
 )
 
 // recorded is one answer of npm's json5, see testdata/record.mjs.
@@ -86,9 +87,9 @@ func stringify(n *json5.Node) string {
 			return `"number:-0"`
 		}
 		if math.IsNaN(n.Number) || math.IsInf(n.Number, 0) {
-			return `"number:` + json5.FormatNumber(n.Number) + `"`
+			return `"number:` + strings.NewReplacer("+Inf", "Infinity", "-Inf", "-Infinity").Replace(fmt.Sprintf("%f", n.Number)) + `"`
 		}
-		return json5.FormatNumber(n.Number)
+		return string(span.AppendFloat(nil, n.Number))
 	case json5.String:
 		return quote(n.Text)
 	case json5.Array:
@@ -206,17 +207,6 @@ func TestSpansCommentsAndDuplicates(t *testing.T) {
 	want := []string{"a='x' true", `"b"=[1, +0x2,] false`, "a=3 false", "1", "+0x2", "// top false", "/* in */ true", "// end false"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
-	}
-}
-
-func TestFormatNumber(t *testing.T) {
-	for n, want := range map[float64]string{
-		1e21: "1e+21", 1e20: "100000000000000000000", 1e-6: "0.000001", 1e-7: "1e-7", 2.5: "2.5", -1.5e300: "-1.5e+300", 123: "123",
-		math.Inf(1): "Infinity", math.Inf(-1): "-Infinity", 5e-324: "5e-324",
-	} {
-		if got := json5.FormatNumber(n); got != want {
-			t.Errorf("%v: got %s, want %s", n, got, want)
-		}
 	}
 }
 

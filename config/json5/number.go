@@ -3,7 +3,6 @@ package json5
 import (
 	"math"
 	"strconv"
-	"strings"
 )
 
 // number reads a number: decimal with bare leading or trailing points, hexadecimal, Infinity or NaN, each with an optional sign.
@@ -74,20 +73,3 @@ func (p *parser) digits(is func(byte) bool, wanted string) {
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 func isHex(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
-
-// FormatNumber writes a number as JavaScript's String() does.
-func FormatNumber(n float64) string {
-	switch {
-	case math.IsNaN(n):
-		return "NaN"
-	case math.IsInf(n, 0):
-		return strings.TrimPrefix(strconv.FormatFloat(n, 'f', -1, 64)+"inity", "+")
-	case n == 0:
-		return "0"
-	}
-	if a := math.Abs(n); a >= 1e21 || a < 1e-6 {
-		digits, exponent, _ := strings.Cut(strconv.FormatFloat(n, 'e', -1, 64), "e")
-		return digits + "e" + exponent[:1] + strings.TrimLeft(exponent[1:], "0")
-	}
-	return strconv.FormatFloat(n, 'f', -1, 64)
-}
