@@ -50,6 +50,7 @@ func Load(o Options) (*Config, error) {
 	}
 	c := &Config{Location: *where}
 	c.root = c.read()
+	c.place() // the env of the configuration may name another state, as observed of 2026.7.35
 	c.check()
 	c.session = c.readSession()
 	c.agents = c.readAgents()

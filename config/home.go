@@ -20,7 +20,7 @@ func (l *Location) set(name string) string {
 var termux = regexp.MustCompile(`(^|/)com\.termux/files/usr/?$`)
 
 // osHome is the home that ~ in OPENCLAW_HOME stands for; empty if nothing names one.
-func (l *Location) osHome(o Options) string {
+func (l *Location) osHome() string {
 	for _, name := range []string{"HOME", "USERPROFILE"} {
 		if v := l.set(name); v != "" {
 			return v
@@ -30,16 +30,16 @@ func (l *Location) osHome(o Options) string {
 	if l.set("ANDROID_DATA") != "" && termux.MatchString(strings.ReplaceAll(prefix, `\`, "/")) {
 		return filepath.Join(l.absolute(prefix), "..", "home")
 	}
-	return span.Trim(o.Home)
+	return span.Trim(l.system)
 }
 
 // home is the directory that .openclaw stands in (spec/file-store.md 1.1).
-func (l *Location) home(o Options) string {
+func (l *Location) home() string {
 	raw := l.set("OPENCLAW_HOME")
 	if raw == "" {
-		raw = l.osHome(o)
+		raw = l.osHome()
 	} else if startsWithTilde(raw) {
-		if home := l.osHome(o); home != "" {
+		if home := l.osHome(); home != "" {
 			raw = home + raw[1:]
 		} else {
 			raw = ""

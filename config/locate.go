@@ -25,6 +25,7 @@ type Location struct {
 	Explicit   bool   // the state directory was named by a flag, a profile or OPENCLAW_STATE_DIR
 
 	process func(string) string
+	system  string            // the home that the system knows
 	flags   map[string]string // what flags put over the process's environment
 	files   map[string]string // what .env files and the configuration put under it
 }
@@ -47,17 +48,31 @@ var profileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
 // Locate finds the state directory and the configuration file without reading the latter (spec/file-store.md 1.1 to 1.4).
 // The error is a *UsageError.
+//
+// Unlike that text, and as observed of `openclaw sessions` of 2026.7.35, the .env file of a state that nothing names explicitly may
+// name another state, home or configuration file, which then counts.
 func Locate(o Options) (*Location, error) {
-	l := &Location{Cwd: o.Cwd, process: o.Env, flags: map[string]string{}, files: map[string]string{}}
-	l.Home = l.home(o)
+	l := &Location{Cwd: o.Cwd, process: o.Env, system: o.Home, flags: map[string]string{}, files: map[string]string{}}
+	l.Home = l.home()
 	if err := l.applyFlags(o); err != nil {
 		return nil, err
 	}
-	l.Profile = span.Trim(l.Getenv("OPENCLAW_PROFILE"))
-	l.StateDir, l.Explicit = l.stateDir()
-	l.ConfigFile = l.configFile()
+	l.place()
 	l.loadDotEnv()
+	if before := l.StateDir; !l.Explicit {
+		if l.place(); l.StateDir != before {
+			l.loadDotEnv()
+		}
+	}
+	l.ConfigFile = l.configFile()
+	l.Profile = span.Trim(l.Getenv("OPENCLAW_PROFILE"))
 	return l, nil
+}
+
+// place settles home and state by the variables that are known so far.
+func (l *Location) place() {
+	l.Home = l.home()
+	l.StateDir, l.Explicit = l.stateDir()
 }
 
 // applyFlags turns flags into variables, as OpenClaw does with --profile and --dev.

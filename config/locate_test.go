@@ -70,7 +70,11 @@ func TestLocate(t *testing.T) {
 		{"profile in the environment moves nothing", nil, m{"HOME": "@/h", "OPENCLAW_PROFILE": "x"}, nil, "/h/.openclaw", "/h/.openclaw/openclaw.json"},
 		{"dev", nil, m{"HOME": "@/h"}, func(o *config.Options) { o.Dev = true }, "/h/.openclaw-dev", "/h/.openclaw-dev/openclaw.json"},
 		{"flags win", nil, m{"HOME": "@/h", "OPENCLAW_STATE_DIR": "~/s", "OPENCLAW_CONFIG_PATH": "~/c"}, func(o *config.Options) { o.StateDir, o.ConfigFile = "~/t", "d.json" }, "/h/t", "/cwd/d.json"},
-		{".env cannot move the state", m{"cwd/.env": "OPENCLAW_STATE_DIR=@/x", "h/.openclaw/.env": "OPENCLAW_STATE_DIR=@/y"}, m{"HOME": "@/h"}, nil, "/h/.openclaw", "/h/.openclaw/openclaw.json"},
+		{"the working directory's .env cannot move the state", m{"cwd/.env": "OPENCLAW_STATE_DIR=@/x"}, m{"HOME": "@/h"}, nil, "/h/.openclaw", "/h/.openclaw/openclaw.json"},
+		{"the state's own .env can", m{"h/.openclaw/.env": "OPENCLAW_STATE_DIR=@/x"}, m{"HOME": "@/h"}, nil, "/x", "/x/openclaw.json"},
+		{"but not a state that was named", m{"h/s/.env": "OPENCLAW_STATE_DIR=@/x"}, m{"HOME": "@/h", "OPENCLAW_STATE_DIR": "~/s"}, nil, "/h/s", "/h/s/openclaw.json"},
+		{"it can name the configuration", m{"h/.openclaw/.env": "OPENCLAW_CONFIG_PATH=~/c.json"}, m{"HOME": "@/h"}, nil, "/h/.openclaw", "/h/c.json"},
+		{"it cannot move the home that is set", m{"h/.openclaw/.env": "HOME=@/x"}, m{"HOME": "@/h"}, nil, "/h/.openclaw", "/h/.openclaw/openclaw.json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := tree(t, c.files)
@@ -136,6 +140,18 @@ func TestGetenv(t *testing.T) {
 		"A": "cwd", "B": "process", "C": "cwd", "D": "state", "E": "state", "F": "", "G": "", "H": "vars", "I": "", "J": "env", "K": "",
 		"OPENCLAW_X": "state", "OPENCLAW_PROFILE": "dev", "OPENCLAW_GATEWAY_PORT": "19001", "HOME": root + "/h",
 	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// The env of the configuration moves the state, but not the configuration that said so.
+func TestConfiguredState(t *testing.T) {
+	root := tree(t, map[string]string{"h/.openclaw/openclaw.json": "{env: {OPENCLAW_STATE_DIR: '~/x'}}"})
+	c, err := config.Load(options(root, map[string]string{"HOME": "@/h"}))
+	must(t, err)
+	got := []string{c.StateDir, c.ConfigFile, c.StorePath("main")}
+	want := []string{root + "/h/x", root + "/h/.openclaw/openclaw.json", root + "/h/x/agents/main/sessions/sessions.json"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
