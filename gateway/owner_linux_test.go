@@ -122,7 +122,6 @@ func (h house) proc(pid int, comm, env string, fds ...string) {
 	dir := filepath.Join(h.w.Proc, strconv.Itoa(pid))
 	h.dir(filepath.Join(dir, "fd"))
 	h.file(filepath.Join(dir, "stat"), fmt.Sprintf("%d (%s) S 1 1 1", pid, comm))
-	h.file(filepath.Join(dir, "comm"), comm+"\n")
 	h.file(filepath.Join(dir, "cmdline"), comm+"\x00\x00\x00")
 	h.file(filepath.Join(dir, "environ"), env)
 	for i, to := range fds {
@@ -183,11 +182,14 @@ func TestRecordedGateways(t *testing.T) {
 		h.tmpLock("gateway.a2cb6d16.lock", recorded(t, "2026.7.35/gateway.a2cb6d16.lock"))
 		h.file(h.w.Proc+"/net/tcp", recorded(t, "2026.7.35/tcp"))
 		h.file(h.w.Proc+"/net/tcp6", recorded(t, "2026.7.35/tcp6"))
-		sockets := listeners(h.w.Proc, 28735)
+		var sockets []string
+		for s := range listeners(h.w.Proc, h.w.Ports) {
+			sockets = append(sockets, s)
+		}
 		if len(sockets) != 2 {
 			t.Fatalf("it listens on 127.0.0.1 and ::1, found %v", sockets)
 		}
-		h.proc(pid, "openclaw-gatewa", "HOME=/root\x00OPENCLAW_STATE_DIR="+h.w.StateDir+"\x00", "socket:["+sockets[1]+"]", "/dev/null", h.w.StateDir+"/state/openclaw.sqlite")
+		h.proc(pid, "openclaw-gatewa", "HOME=/root\x00OPENCLAW_STATE_DIR="+h.w.StateDir+"\x00", sockets[1], "/dev/null", h.w.StateDir+"/state/openclaw.sqlite")
 		o := h.ask(one{pid: pid, start: start})
 		if want := "config-lock:alive process:alive port:alive"; o.Life != Alive || o.PID != pid || o.Port != 28735 || o.Role != "gateway" || kinds(o) != want {
 			t.Errorf("%+v", o)
@@ -538,5 +540,12 @@ func TestOwnerTouchesNothing(t *testing.T) {
 	h.ask(here{lock.Local()})
 	if after := snap(); after != before {
 		t.Errorf("before:\n%safter:\n%s", before, after)
+	}
+}
+
+func BenchmarkOwner(b *testing.B) {
+	w := Where{StateDir: b.TempDir(), TmpDirs: []string{b.TempDir()}, LockRoot: b.TempDir(), UID: os.Getuid(), Ports: []int{1}}
+	for b.Loop() {
+		Owner(context.Background(), w, lock.Local(), time.Now())
 	}
 }

@@ -4,12 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -28,12 +27,7 @@ const (
 // processes looks at every process once: for gateways of this state, and for
 // the sockets that listen on its ports.
 func (s *search) processes(ctx context.Context) {
-	wanted := map[string]int{} // "socket:[inode]" -> port
-	for _, port := range s.Ports {
-		for _, inode := range listeners(s.Proc, port) {
-			wanted["socket:["+inode+"]"] = port
-		}
-	}
+	wanted := listeners(s.Proc, s.Ports)
 	found := map[int]bool{} // ports whose listener's process is known
 	entries, err := os.ReadDir(s.Proc)
 	if err != nil {
@@ -71,7 +65,8 @@ func (s *search) processes(ctx context.Context) {
 // a proxy into a container.
 func (s *search) listener(port int, p process) {
 	e := Evidence{Kind: Listener, PID: p.pid, Port: port, Points: Maybe}
-	e.Says = fmt.Sprintf("process %d (%s) listens on the port", p.pid, p.name())
+	name, _ := p.name()
+	e.Says = fmt.Sprintf("process %d (%s) listens on the port", p.pid, name)
 	if p.gateway() == titled {
 		switch life, why := s.belongs(p); life {
 		case None:
@@ -98,7 +93,8 @@ func (s *search) weigh(p process, kind kind) {
 			life, why = None, why+", but it is a command that runs for long and has none of its files open"
 		}
 	}
-	e := Evidence{Kind: OSProcess, PID: p.pid, Points: life, Says: fmt.Sprintf("process %d (%s): %s", p.pid, p.name(), why)}
+	name, _ := p.name()
+	e := Evidence{Kind: OSProcess, PID: p.pid, Points: life, Says: fmt.Sprintf("process %d (%s): %s", p.pid, name, why)}
 	if life == Alive && s.out.Role == "" {
 		s.out.Role, s.out.Since = "gateway", s.began(p)
 	}
@@ -143,7 +139,7 @@ func (s *search) belongs(p process) (Life, string) {
 	}
 	env, err := p.env()
 	if err != nil || openErr != nil && env == nil {
-		if uid := ownerUID(p.dir); uid >= 0 && !s.knows(uid) {
+		if uid := ownerUID(p.dir); uid >= 0 && !slices.Contains(s.uids, uid) {
 			return None, fmt.Sprintf("it runs as user %d, whose state this is not", uid)
 		}
 		return Maybe, "it may be this state's: its environment cannot be read"
@@ -164,15 +160,6 @@ func (s *search) belongs(p process) (Life, string) {
 		return Maybe, "its home holds this state"
 	}
 	return None, "it has another home, " + home(env)
-}
-
-func (s *search) knows(uid int) bool {
-	for _, u := range s.uids {
-		if u == uid {
-			return true
-		}
-	}
-	return false
 }
 
 func home(env map[string]string) string {
@@ -203,39 +190,43 @@ const (
 	titled          // it calls itself openclaw-gateway
 )
 
+// gateway reads one file of most processes, two of those that may be Node.
 func (p process) gateway() kind {
-	if stat := p.read("stat", 4096); bytes.Contains(stat, []byte(") Z ")) || bytes.Contains(stat, []byte(") X ")) {
-		return notGateway // it is dead, and waits for its parent
-	}
-	switch p.name() {
-	case comm:
+	name, dead := p.name()
+	switch {
+	case dead:
+		return notGateway // it waits for its parent
+	case name == comm:
 		return titled
-	case command:
+	case name == command:
 		return commanded
+	case name != "node" && name != "MainThread" && name != "bun":
+		return notGateway
 	}
 	args := strings.Split(strings.Trim(string(p.read("cmdline", 64<<10)), "\x00"), "\x00")
-	if args[0] == "openclaw-gateway" {
-		return titled
-	}
-	for i, arg := range args[:len(args)-1] {
-		switch filepath.Base(arg) {
-		case "openclaw", "openclaw.mjs":
-			for j, word := range args[i+1:] {
-				if word == "gateway" {
-					next := args[i+2+j:]
-					if len(next) == 0 || next[0] == "run" || strings.HasPrefix(next[0], "-") {
-						return worded
-					}
-					break
-				}
-			}
+	for i, arg := range args {
+		if base := filepath.Base(arg); base != "openclaw" && base != "openclaw.mjs" {
+			continue
+		}
+		words := args[i+1:]
+		at := slices.Index(words, "gateway")
+		if at >= 0 && (at+1 == len(words) || words[at+1] == "run" || strings.HasPrefix(words[at+1], "-")) {
+			return worded
 		}
 	}
 	return notGateway
 }
 
-func (p process) name() string {
-	return strings.ToValidUTF8(string(bytes.TrimSpace(p.read("comm", 64))), "?")
+// name is what the process calls itself, as the kernel keeps it, and whether it
+// is a zombie.
+func (p process) name() (name string, dead bool) {
+	stat := p.read("stat", 1024)
+	first, last := bytes.IndexByte(stat, '('), bytes.LastIndex(stat, []byte(") "))
+	if first < 0 || last < first {
+		return "", false
+	}
+	state := stat[last+2:]
+	return strings.ToValidUTF8(string(stat[first+1:last]), "?"), len(state) > 0 && (state[0] == 'Z' || state[0] == 'X')
 }
 
 func (p process) read(name string, limit int64) []byte {
@@ -293,22 +284,28 @@ func (p process) env() (map[string]string, error) {
 	return env, nil
 }
 
-// listeners returns the inodes of the TCP sockets that listen on a port, on any
-// address.
-func listeners(proc string, port int) (inodes []string) {
+// listeners finds the TCP sockets that listen on the ports, on any address, and
+// returns them as "socket:[inode]" -> port. The kernel lists listening sockets
+// first, and walks a large table for each read: what follows is not read.
+func listeners(proc string, ports []int) map[string]int {
+	found := map[string]int{}
 	for _, name := range []string{"tcp", "tcp6"} {
 		f, err := os.Open(filepath.Join(proc, "net", name))
-		if errors.Is(err, fs.ErrNotExist) || err != nil {
-			continue
+		if err != nil {
+			continue // no IPv6
 		}
 		for lines := bufio.NewScanner(f); lines.Scan(); {
-			if at, state, inode := socket(lines.Text()); at == port && state == "0A" {
-				inodes = append(inodes, inode)
+			port, state, inode := socket(lines.Text())
+			if port != 0 && state != "0A" {
+				break
+			}
+			if slices.Contains(ports, port) {
+				found["socket:["+inode+"]"] = port
 			}
 		}
 		f.Close()
 	}
-	return inodes
+	return found
 }
 
 // socket reads a line of /proc/net/tcp: its local port, state and inode.

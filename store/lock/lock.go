@@ -14,6 +14,7 @@ package lock
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"time"
 )
@@ -90,5 +91,5 @@ type Report struct {
 func (r Report) Removable() bool { return r.State != Free && !r.State.Holds() }
 
 func (r *Report) say(format string, args ...any) {
-	r.Evidence = append(r.Evidence, sprintf(format, args...))
+	r.Evidence = append(r.Evidence, fmt.Sprintf(format, args...))
 }

@@ -14,8 +14,6 @@ import (
 	"time"
 )
 
-var sprintf = fmt.Sprintf
-
 // Suffix of a transcript's lock, after the transcript's own name.
 const Suffix = ".lock"
 
@@ -267,5 +265,5 @@ func quoted(title string) string {
 	if title == "" {
 		return ""
 	}
-	return sprintf(" (%q)", title)
+	return fmt.Sprintf(" (%q)", title)
 }
