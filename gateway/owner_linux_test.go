@@ -32,10 +32,6 @@ func TestMain(m *testing.M) {
 			return
 		}
 		fmt.Println(l.Addr().(*net.TCPAddr).Port)
-	case "open": // has a file open, and the lock on another
-		f, err := os.Open(os.Getenv("OC_TEST_PATH"))
-		fmt.Println(f != nil, err)
-		defer f.Close()
 	case "lock":
 		f, err := os.OpenFile(os.Getenv("OC_TEST_PATH"), os.O_RDWR, 0)
 		if err == nil {
