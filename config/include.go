@@ -17,9 +17,9 @@ import (
 // The limits of $include in OpenClaw 2026.7.35.
 const (
 	maxIncludeDepth = 10
-	maxIncludePath  = 4096    // characters; a path must be shorter
-	maxIncludeBytes = 2 << 20 // a file's size
-	maxConfigBytes  = 64 << 20
+	maxIncludePath  = 4096     // characters; a path must be shorter
+	maxIncludeBytes = 2 << 20  // a file's size
+	maxConfigBytes  = 16 << 20 // ours; OpenClaw has none
 )
 
 // read returns the configuration with includes and variables put in. It is never nil.

@@ -109,18 +109,20 @@ func togetherModelID(id string) string {
 	return id
 }
 
-// modelID is a model's canonical name at a provider.
+// modelID is a model's canonical name at a provider. Only the providers that OpenClaw has rules for lose white space.
 func modelID(provider, id string) string {
 	provider = providerID(provider)
 	switch provider {
 	case "anthropic", "huggingface":
-		if strings.HasPrefix(span.Lower(id), provider+"/") {
-			id = span.Trim(id)[len(provider)+1:]
+		if id = span.Trim(id); strings.HasPrefix(span.Lower(id), provider+"/") {
+			id = id[len(provider)+1:]
 		}
 	case "openrouter", "nvidia":
 		if id = span.Trim(id); id != "" && !strings.Contains(id, "/") {
 			return provider + "/" + id
 		}
+	case "google", "google-gemini-cli", "google-vertex", "xai":
+		id = span.Trim(id)
 	case "together":
 		return togetherModelID(id)
 	}
