@@ -90,6 +90,27 @@ func TestStorePaths(t *testing.T) {
 	}
 }
 
+func TestDatabaseCandidates(t *testing.T) {
+	root := tree(t, map[string]string{
+		"x/store.a.sqlite": "", "x/store.2.sqlite": "", "x/store.a.sqlite-wal": "", "x/other.sqlite": "", "x/store.d.sqlite/": "",
+		"agents/a/agent/openclaw-agent.b.sqlite": "",
+	})
+	for store, want := range map[string][]string{
+		"/x/store.json":                    {"/x/store.sqlite", "/x/store.2.sqlite", "/x/store.a.sqlite"},
+		"/x/store.sqlite":                  {"/x/store.sqlite"},
+		"/nowhere/store.json":              {"/nowhere/store.sqlite"},
+		"/agents/a/sessions/sessions.json": {"/agents/a/agent/openclaw-agent.sqlite"},
+	} {
+		var got []string
+		for _, path := range config.DatabaseCandidates(root + store) {
+			got = append(got, strings.TrimPrefix(path, root))
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: %s", store, d)
+		}
+	}
+}
+
 func TestDiskAgents(t *testing.T) {
 	files := map[string]string{
 		"s/openclaw.json":                         "{agents: {list: [{id: 'work'}, {id: 'far'}]}, session: {store: '@/t/agents/{agentId}/sessions/sessions.json'}}",

@@ -60,6 +60,8 @@ func TestBadConfigDoesNotStopReading(t *testing.T) {
 		{"main key is main", "{session: {mainKey: ' main '}}", false, nil},
 		{"twice", "{session: {store: 'a', store: 'b'}}", false, []string{"/s/openclaw.json:1:12: session.store: stands more than once; the last one counts"}},
 		{"missing variable", "{session: {store: '${NOPE}/x'}, tools: {a: '${NOPE}'}}", false, []string{"/s/openclaw.json:1:19: session.store: the environment has no NOPE; ${NOPE} stays as it is written"}},
+		{"two defaults", "{agents: {list: [{id: 'a', default: true}, {id: 'b', default: true}]}}", false, []string{"/s/openclaw.json:1:63: agents: marks more than one agent as the default; the first one counts"}},
+		{"a key with a newline", "{session: {'a\\nb': 1}}", false, []string{`/s/openclaw.json:1:12: session["a\nb"]: is not a key that OpenClaw knows; its gateway and commands refuse such a configuration`}},
 		{"all well", "// c\n{session: {maintenance: {resetArchiveRetention: false, maxDiskBytes: '1gb', pruneAfter: 0, pruneDays: 3}, writeLock: {staleMs: 5}}, cron: {sessionRetention: '7d'}, gateway: {port: 1, auth: {}}}", false, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -163,10 +163,25 @@ func topLevel(known map[string]rule) map[string]rule {
 // check takes out of the tree what may not stand there, so that defaults are found in its place, and warns about it.
 func (c *Config) check() {
 	c.checkNode(c.root, schema, "")
+	if marked := c.markedDefault(); len(marked) > 1 {
+		file, line, col := marked[1].Place()
+		c.warn(Warning{File: file, KeyPath: "agents", Line: line, Col: col, Reason: "marks more than one agent as the default; the first one counts", harmless: true})
+	}
 	if key, ok := c.root.At("session", "mainKey").Str(); ok && span.Trim(key) != "" && span.Trim(key) != "main" {
 		file, line, col := c.root.At("session", "mainKey").Place()
 		c.warn(Warning{File: file, KeyPath: "session.mainKey", Line: line, Col: col, Reason: `is ignored; the main session is always "main"`, harmless: true})
 	}
+}
+
+// markedDefault returns the marks of the agents that are marked as the default.
+func (c *Config) markedDefault() []*Node {
+	var marks []*Node
+	for _, a := range c.readAgents() {
+		if a.Default {
+			marks = append(marks, a.Entry.At("default"))
+		}
+	}
+	return marks
 }
 
 // checkNode returns whether the node itself may stand.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -45,6 +46,25 @@ func DatabasePath(store string) string {
 		return filepath.Join(agent, "agent", DatabaseFile)
 	}
 	return filepath.Join(dir, DatabaseFile)
+}
+
+// DatabaseCandidates returns the database of a store first, whether it is there or not, and then those beside it that a shared store may
+// be parted into: <base>.<name>.sqlite, as far as they exist, by name. Which agents they belong to is for their contents to say.
+func DatabaseCandidates(store string) []string {
+	first := DatabasePath(store)
+	paths := []string{first}
+	dir, base := filepath.Split(first)
+	if strings.HasSuffix(store, ".sqlite") || filepath.Base(filepath.Clean(dir)) == "agent" && base == DatabaseFile {
+		return paths
+	}
+	entries, _ := os.ReadDir(filepath.Clean(dir))
+	for _, entry := range entries {
+		name := entry.Name()
+		if strings.HasPrefix(name, strings.TrimSuffix(base, "sqlite")) && strings.HasSuffix(name, ".sqlite") && name != base && entry.Type().IsRegular() {
+			paths = append(paths, filepath.Join(dir, name))
+		}
+	}
+	return paths
 }
 
 // DatabasePaths returns where the database of an agent may be: that of its store first, then that of a configured agentDir.
