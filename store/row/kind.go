@@ -121,7 +121,7 @@ func (e *Entry) PolicyKey(global bool, links []config.IdentityLink) string {
 	if !IsMain(e.Key, global) {
 		return ""
 	}
-	origin, delivery := e.origin(), e.Delivery()
+	origin, delivery := e.OriginRaw(), e.Delivery()
 	chat := first(span.Member(origin, "chatType"), e.Raw(ChatTypeField))
 	if c, _ := span.Text(chat); span.Lower(span.Trim(c)) != "direct" && span.Lower(span.Trim(c)) != "dm" {
 		return ""
@@ -187,8 +187,9 @@ func linked(links []config.IdentityLink, channel, peer string) string {
 	return ""
 }
 
-// origin is where the session came from, of either era.
-func (e *Entry) origin() []byte {
+// OriginRaw is where the session came from, of either era, as raw JSON; nil for
+// none.
+func (e *Entry) OriginRaw() []byte {
 	if d := e.Raw(DeliveryField); d != nil {
 		return span.Member(d, "origin")
 	}

@@ -167,3 +167,14 @@ func Truthy(raw []byte) bool {
 	}
 	return false
 }
+
+// Texts are the strings of a list, other members of it left out.
+func (e *Entry) Texts(f Field) (all []string) {
+	span.Items(e.Raw(f), 0, func(val []byte) error { //nolint:errcheck // not a list: none
+		if s, ok := span.Text(val); ok {
+			all = append(all, s)
+		}
+		return nil
+	})
+	return all
+}
