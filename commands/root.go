@@ -13,6 +13,8 @@ func all() *Command {
 			{"oc help --json", "every command, flag and exit status as one document"},
 		},
 		Sub: []*Command{
+			sessions(),
+			agents(),
 			completion(),
 			help(),
 			manual(),

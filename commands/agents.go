@@ -1,0 +1,191 @@
+package commands
+
+import (
+	"context"
+	"errors"
+
+	"oc/commands/term"
+	"oc/config"
+	"oc/store"
+	"oc/store/jsonfile"
+	"oc/store/span"
+)
+
+func agents() *Command {
+	return &Command{
+		Name:  "agents",
+		Short: "the agents of the installation and their stores",
+		Sub: []*Command{{
+			Name:  "list",
+			Short: "list agents with their era, store, rows and bytes",
+			Long: "Lists the configured agents and those that are only on disk: which era keeps their sessions, where, how many rows there are against the limit, and how many bytes " +
+				"of each class of file against the disk budget.",
+			Examples: []Example{{"oc agents list", "all agents"}, {"oc agents list --json", "with the bytes of every class of file"}},
+			Run:      listAgents,
+		}},
+	}
+}
+
+// agentFacts is one agent as agents list and status show it.
+type agentFacts struct {
+	id         string
+	configured bool
+	isDefault  bool
+	sessions   *store.Sessions
+	usage      *store.Usage
+	err        error
+}
+
+// surveyAgents opens the store of every agent, configured or on disk.
+func surveyAgents(ctx context.Context, cfg *config.Config) (all []agentFacts) {
+	targets, _ := store.Targets(cfg, store.Pick{All: true}) // only --agent can be unknown
+	add := func(t store.Target, configured bool) {
+		s, err := store.Open(ctx, cfg, t)
+		all = append(all, agentFacts{id: t.Agent, configured: configured, isDefault: t.Agent == cfg.DefaultAgent(), sessions: s, usage: store.Measure(t), err: err})
+	}
+	for _, t := range targets {
+		add(t, true)
+	}
+	for _, t := range store.StrangerTargets(cfg) {
+		add(t, false)
+	}
+	return all
+}
+
+func listAgents(ctx context.Context, c *Call) error {
+	cfg, err := c.load()
+	if err != nil {
+		return err
+	}
+	all := surveyAgents(ctx, cfg)
+	if c.JSON() {
+		err := c.Document(func(p *span.Printer) error {
+			p.Object()
+			p.Key("stateDir").String(cfg.StateDir)
+			p.Key("agents").Array()
+			for i := range all {
+				all[i].print(p)
+			}
+			p.End()
+			p.End()
+			return nil
+		})
+		return errors.Join(err, c.agentFailures(all))
+	}
+	agentTable(c, all)
+	return c.agentFailures(all)
+}
+
+// agentFailures tells which stores could not be read; the answer is partial then.
+func (c *Call) agentFailures(all []agentFacts) error {
+	failed := false
+	for _, a := range all {
+		if a.err != nil {
+			failed = true
+			c.Warnf("%v", storeError(a.sessions, a.err))
+		}
+		for _, err := range a.usage.Problems {
+			failed = true
+			c.Warnf("agent %s: %v", a.id, err)
+		}
+		if o := a.sessions.Other; o != nil {
+			if o.Rows < 0 {
+				c.Warnf("agent %s also has a %s-era store that cannot be read: %s: %s", a.id, o.Era, o.Path, o.Why)
+			} else {
+				c.Notef("agent %s also has %d sessions of the %s era in %s", a.id, o.Rows, o.Era, o.Path)
+			}
+		}
+	}
+	if failed {
+		return Status(ExitFailed)
+	}
+	return nil
+}
+
+func agentTable(c *Call, all []agentFacts) {
+	t := c.Out.Table(
+		term.Column{Head: "Agent", Cut: term.End, Min: 6}, term.Column{Head: "Era"}, term.Column{Head: "Rows", Right: true}, term.Column{Head: "Live", Right: true},
+		term.Column{Head: "Archives", Right: true}, term.Column{Head: "Sidecars", Right: true, Drop: 1}, term.Column{Head: "Temp", Right: true, Drop: 2},
+		term.Column{Head: "Database", Right: true}, term.Column{Head: "WAL", Right: true, Drop: 3}, term.Column{Head: "Total", Right: true},
+	)
+	for _, a := range all {
+		name := a.id
+		if !a.configured {
+			name += " (not configured)"
+		}
+		class := func(all ...jsonfile.Class) string {
+			var n int64
+			for _, k := range all {
+				n += a.usage.Classes[k].Bytes
+			}
+			return bytesOrDash(n)
+		}
+		era, rows := string(a.sessions.Era), term.Count(int64(len(a.sessions.Rows)))
+		if a.err != nil {
+			rows = term.Unknown
+		}
+		if a.sessions.Era == store.NoEra {
+			rows = "-"
+		}
+		t.Row(name, era, rows, class(jsonfile.Live), class(jsonfile.Archive), class(jsonfile.Sidecar, jsonfile.Checkpoint), class(jsonfile.Temp, jsonfile.Lock),
+			bytesOrDash(a.usage.Database), bytesOrDash(a.usage.WAL), term.Bytes(a.usage.Total()))
+	}
+	t.End()
+}
+
+func bytesOrDash(n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return term.Bytes(n)
+}
+
+func (a *agentFacts) print(p *span.Printer) {
+	s, u := a.sessions, a.usage
+	p.Object()
+	p.Key("agentId").String(a.id)
+	p.Key("configured").Bool(a.configured)
+	p.Key("default").Bool(a.isDefault)
+	p.Key("era").String(string(s.Era))
+	optional(p, "store", s.Path)
+	if s.Era == store.SQLiteEra {
+		p.Key("schema").Int(int64(s.Schema.UserVersion))
+	}
+	if p.Key("rows"); a.err != nil {
+		p.Null()
+		p.Key("error").String(a.err.Error())
+	} else {
+		p.Int(int64(len(s.Rows)))
+	}
+	p.Key("skippedRows").Int(int64(len(s.Skipped)))
+	p.Key("bytes").Object()
+	for _, k := range []jsonfile.Class{jsonfile.Store, jsonfile.Live, jsonfile.Archive, jsonfile.Checkpoint, jsonfile.Sidecar, jsonfile.Lock, jsonfile.Temp, jsonfile.Prompt, jsonfile.Other} {
+		p.Key(string(k)).Int(u.Classes[k].Bytes)
+	}
+	if p.Key("database"); u.Database < 0 {
+		p.Null()
+	} else {
+		p.Int(u.Database)
+	}
+	p.Key("wal").Int(u.WAL)
+	p.Key("total").Int(u.Total())
+	p.End()
+	p.Key("files").Object()
+	for _, k := range []jsonfile.Class{jsonfile.Live, jsonfile.Archive, jsonfile.Checkpoint, jsonfile.Sidecar, jsonfile.Lock, jsonfile.Temp, jsonfile.Prompt, jsonfile.Other} {
+		p.Key(string(k)).Int(int64(u.Classes[k].Files))
+	}
+	p.End()
+	if o := s.Other; o != nil {
+		p.Key("otherEra").Object()
+		p.Key("era").String(string(o.Era))
+		p.Key("path").String(o.Path)
+		if p.Key("rows"); o.Rows < 0 {
+			p.Null()
+			p.Key("error").String(o.Why)
+		} else {
+			p.Int(int64(o.Rows))
+		}
+		p.End()
+	}
+	p.End()
+}

@@ -1,0 +1,82 @@
+package commands
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"oc/config"
+	"oc/gateway"
+	"oc/store"
+	"oc/store/lock"
+	"oc/store/row"
+)
+
+// owner looks for whoever owns the state. No connection is made.
+func (c *Call) owner(ctx context.Context, cfg *config.Config) gateway.Ownership {
+	w := gateway.Where{
+		StateDir: cfg.StateDir, ConfigPath: cfg.ConfigFile, StateDB: store.StateDatabase(cfg.StateDir),
+		TmpDirs: []string{os.TempDir()}, LockRoot: "/tmp", UID: os.Getuid(), Ports: gateway.Ports(cfg.Getenv, gatewaySettings(cfg)),
+	}
+	if dir := c.Env("TMPDIR"); dir != "" {
+		w.TmpDirs = []string{dir}
+	}
+	if !slices.Contains(w.TmpDirs, "/tmp") && os.PathSeparator == '/' {
+		w.TmpDirs = append(w.TmpDirs, "/tmp")
+	}
+	if profile := c.Env("USERPROFILE"); os.PathSeparator == '\\' && profile != "" {
+		w.LockRoot = filepath.Join(profile, "AppData", "Local", "OpenClaw", "locks")
+	}
+	return gateway.Owner(ctx, w, lock.Local(), c.Now())
+}
+
+func gatewaySettings(cfg *config.Config) (s gateway.Settings) {
+	n, _ := cfg.Value("gateway")
+	s.Mode, _ = n.At("mode").Str()
+	s.Port, _ = n.At("port").Num()
+	s.RemoteURL, _ = n.At("remote", "url").Str()
+	s.Bind, _ = n.At("bind").Str()
+	s.TLS, _ = n.At("tls", "enabled").Flag()
+	return s
+}
+
+// judge says whether a row that claims to run does.
+func judge(c *Call, r *store.Row, o gateway.Ownership) gateway.Judgement {
+	run := gateway.Run{}
+	run.Status, _ = r.Text(row.Status)
+	run.StartedAt, _ = r.Stamp(row.StartedAt)
+	if run.StartedAt == 0 {
+		run.StartedAt = r.Updated
+	}
+	run.EndedAt, _ = r.Stamp(row.EndedAt)
+	run.ArchivedAt, _ = r.Stamp(row.ArchivedAt)
+	run.Recovery, _ = r.Text(row.RestartRecoveryDeliveryRunID)
+	var held *lock.Report
+	if r.Era() == store.FileEra {
+		t, info, missing := r.Transcript()
+		if !missing {
+			run.LastByte = info.ModTime()
+		}
+		if t.Path != "" {
+			report := lock.Look(t.Path+lock.Suffix, lock.Local(), c.Now())
+			held = &report
+		}
+	}
+	return gateway.Verdict(run, o, held, lock.Local().Boot(), c.Now())
+}
+
+// stuck tells rows that say they run and do not seem to.
+func (c *Call) stuck(ctx context.Context, l *listing) func(*store.Row) bool {
+	var owner *gateway.Ownership
+	return func(r *store.Row) bool {
+		if status, _ := r.Text(row.Status); status != "running" {
+			return false
+		}
+		if owner == nil {
+			o := c.owner(ctx, l.cfg)
+			owner = &o
+		}
+		return judge(c, r, *owner).Word != gateway.Live
+	}
+}

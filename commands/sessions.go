@@ -1,0 +1,17 @@
+package commands
+
+// sessions is "oc sessions", which lists, and everything below it.
+func sessions() *Command {
+	list := sessionsList()
+	return &Command{
+		Name:     "sessions",
+		Args:     list.Args,
+		Short:    "list, read and explain sessions",
+		Long:     "Without a further word it lists sessions, as oc sessions list does.",
+		Flags:    list.Flags,
+		Examples: list.Examples,
+		Exits:    list.Exits,
+		Sub:      []*Command{list, sessionsShow()},
+		Run:      list.Run,
+	}
+}

@@ -1,0 +1,224 @@
+package commands
+
+import (
+	"math"
+
+	"oc/store"
+	"oc/store/row"
+	"oc/store/span"
+)
+
+// Members of a row that are copied from the entry as they are, in OpenClaw's order (spec/file-store.md 6.3, spec/sqlite-store.md 3.1).
+var (
+	lineageFields = []row.Field{
+		row.SpawnedBy, row.SpawnedWorkspaceDir, row.SpawnedCwd, row.ParentSessionKey, row.ForkedFromParent, row.SpawnDepth, row.SubagentRole, row.SubagentControlScope,
+		row.SessionStartedAt, row.LastInteractionAt, row.Label,
+	}
+	flagFields = []row.Field{
+		row.SystemSent, row.AbortedLastRun, row.ThinkingLevel, row.VerboseLevel, row.TraceLevel, row.ReasoningLevel, row.ElevatedLevel, row.ResponseUsage, row.GroupActivation,
+		row.InputTokens, row.OutputTokens,
+	}
+)
+
+// document is the answer of sessions list: OpenClaw's document, and what oc adds to it.
+func (l *listing) document(c *Call, details []detail) func(p *span.Printer) error {
+	return func(p *span.Printer) error {
+		p.Object()
+		l.head(p, c)
+		p.Key("sessions").Array()
+		for i, r := range l.rows {
+			l.row(p, r)
+			details[i].print(p)
+			p.End()
+		}
+		p.End()
+		l.foot(p)
+		p.End()
+		return nil
+	}
+}
+
+func (l *listing) head(p *span.Printer, c *Call) {
+	if p.Key("path"); l.several {
+		p.Null()
+		p.Key("stores").Array()
+		for _, s := range l.opened {
+			p.Object()
+			p.Key("agentId").String(s.Agent)
+			p.Key("path").String(s.Path)
+			p.Key("era").String(string(s.Era))
+			p.End()
+		}
+		for _, f := range l.failed {
+			p.Object()
+			p.Key("agentId").String(f.target.Agent)
+			p.Key("path").String(f.path)
+			p.Key("error").String(f.err.Error())
+			p.End()
+		}
+		p.End()
+		if c.Bool("all-agents") {
+			p.Key("allAgents").Bool(true)
+		}
+	} else {
+		s := l.opened[0]
+		p.String(s.Path)
+		p.Key("era").String(string(s.Era))
+	}
+	p.Key("count").Int(int64(len(l.rows)))
+	p.Key("totalCount").Int(int64(l.total))
+	if p.Key("limitApplied"); l.limit > 0 {
+		p.Int(int64(l.limit))
+	} else {
+		p.Null()
+	}
+	p.Key("hasMore").Bool(len(l.rows) < l.total)
+	if p.Key("activeMinutes"); c.Given("active") {
+		p.Int(c.Int("active"))
+	} else {
+		p.Null()
+	}
+}
+
+// foot is what oc says beyond OpenClaw: rows and stores that are not in the list.
+func (l *listing) foot(p *span.Printer) {
+	p.Key("hiddenCount").Int(int64(l.hidden))
+	p.Key("skipped").Array()
+	for _, s := range l.opened {
+		for _, k := range s.Skipped {
+			p.Object()
+			p.Key("agentId").String(s.Agent)
+			p.Key("key").String(k.Key)
+			p.Key("reason").String(k.Reason)
+			p.End()
+		}
+	}
+	p.End()
+	p.Key("otherEra").Array()
+	for _, s := range l.opened {
+		if o := s.Other; o != nil {
+			p.Object()
+			p.Key("agentId").String(s.Agent)
+			p.Key("era").String(string(o.Era))
+			p.Key("path").String(o.Path)
+			if p.Key("count"); o.Rows < 0 {
+				p.Null()
+				p.Key("error").String(o.Why)
+			} else {
+				p.Int(int64(o.Rows))
+			}
+			p.End()
+		}
+	}
+	p.End()
+	p.Key("unconfiguredAgents").Array()
+	for _, d := range store.Strangers(l.cfg) {
+		p.Object()
+		p.Key("agentId").String(d.ID)
+		path := d.Store
+		if path == "" {
+			path = d.Database
+		}
+		if path == "" {
+			path = d.Sessions
+		}
+		p.Key("path").String(path)
+		p.End()
+	}
+	p.End()
+	if len(l.failed) > 0 {
+		p.Key("errors").Array()
+		for _, f := range l.failed {
+			p.Object()
+			p.Key("agentId").String(f.target.Agent)
+			p.Key("path").String(f.path)
+			p.Key("message").String(f.err.Error())
+			p.End()
+		}
+		p.End()
+	}
+}
+
+// row prints the members that OpenClaw prints of a row, and leaves the object open.
+func (l *listing) row(p *span.Printer, r *store.Row) {
+	v := r.View(l.acp)
+	sqlite := r.Era() == store.SQLiteEra
+	p.Object()
+	p.Key("key").String(r.Key)
+	if p.Key("updatedAt"); r.HasTime {
+		p.Float(r.Updated)
+	} else {
+		p.Null()
+	}
+	if p.Key("ageMs"); r.Updated != 0 {
+		p.Float(l.now - r.Updated)
+	} else {
+		p.Null()
+	}
+	if id := r.ID(); id != "" {
+		p.Key("sessionId").String(id)
+	}
+	if file := r.Raw(row.SessionFile); !sqlite && span.KindOf(file) == span.String {
+		p.Key("sessionFile").Raw(file)
+	}
+	fields(p, r, lineageFields...)
+	if sqlite {
+		fields(p, r, row.Color)
+	}
+	fields(p, r, row.Status)
+	if sqlite {
+		r.Columns.Print(p)
+	}
+	fields(p, r, flagFields...)
+	n, known, fresh := r.Tokens()
+	if p.Key("totalTokens"); known {
+		p.Float(n)
+	} else {
+		p.Null()
+	}
+	p.Key("totalTokensFresh").Bool(fresh)
+	if sqlite {
+		fields(p, r, row.TotalTokensVersion)
+	}
+	p.Key("model").String(v.Model.Model)
+	p.Key("modelProvider").String(v.Model.Provider)
+	fields(p, r, row.ProviderOverride, row.ModelOverride)
+	if p.Key("contextTokens"); r.HasContextTokens() {
+		p.Raw(r.Raw(row.ContextTokens))
+	} else {
+		p.Float(v.Model.ContextTokens)
+	}
+	p.Key("agentId").String(v.Agent)
+	p.Key("acpRuntime").Bool(v.ACP)
+	p.Key("agentRuntime").Object()
+	p.Key("id").String(v.Model.RuntimeID)
+	p.Key("source").String(v.Model.RuntimeSource)
+	p.End()
+	p.Key("kind").String(v.Kind)
+	if v.PolicyKey != "" {
+		p.Key("runtimePolicySessionKey").String(v.PolicyKey)
+	}
+	if r.Archived() {
+		p.Key("archivedAt").Raw(r.Raw(row.ArchivedAt))
+	}
+	if r.Pinned() {
+		p.Key("pinnedAt").Raw(r.Raw(row.PinnedAt))
+	}
+	if l.future(r) {
+		p.Key("future").Bool(true)
+	}
+}
+
+// fields copies the members that the row has.
+func fields(p *span.Printer, r *store.Row, all ...row.Field) {
+	for _, f := range all {
+		if raw := r.Raw(f); raw != nil {
+			p.Key(f.String()).Raw(raw)
+		}
+	}
+}
+
+// future tells a stamp that lies more than a minute ahead: such a row is neither new nor safe to call old.
+func (l *listing) future(r *store.Row) bool {
+	return r.Updated-l.now > 60_000 && !math.IsInf(r.Updated, 0)
+}

@@ -1,0 +1,80 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"oc/commands/term"
+	"oc/store"
+	"oc/store/row"
+)
+
+func sessionsShow() *Command {
+	return &Command{
+		Name:  "show",
+		Args:  "KEY",
+		Short: "explain one session",
+		Long: "Shows everything that is known of one session: its era and store, its transcript and how it was found, where answers go, its model and tokens and where they come " +
+			"from, what protects it from cleanup, its parent and children, earlier transcripts of it, and all its times.\n\n" +
+			"KEY is a session key, exact or in another form of it, a session id, or a label. If it means several sessions, they are named and nothing is shown.",
+		Flags: []Flag{agentFlag, allAgentsFlag, storeFlag},
+		Examples: []Example{
+			{"oc sessions show main", "the default agent's main session"},
+			{"oc sessions show agent:main:telegram:group:-1001234567890 --json", "one session as a document"},
+		},
+		Run: showSession,
+	}
+}
+
+func showSession(ctx context.Context, c *Call) error {
+	l, err := c.gather(ctx, !c.Given("agent") && !c.Given("store"))
+	if err != nil {
+		return err
+	}
+	r, err := c.find(l, c.Arg(0))
+	if err != nil {
+		return err
+	}
+	x, err := r.Explain(ctx, l.acp)
+	if err != nil {
+		return storeError(r.Store(), err)
+	}
+	e := &explained{Explanation: x, call: c, l: l, protection: r.Protection()}
+	if status, _ := r.Text(row.Status); status == "running" {
+		j := judge(c, r, c.owner(ctx, l.cfg))
+		e.run = &j
+	}
+	if c.JSON() {
+		if err := c.Document(e.document); err != nil {
+			return err
+		}
+	} else {
+		e.text()
+	}
+	return c.warnDamaged(l)
+}
+
+// find is the one session that a word on the command line means.
+func (c *Call) find(l *listing, word string) (*store.Row, error) {
+	found := store.Find(l.cfg, l.opened, word)
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		where := "agent " + l.opened[0].Agent
+		if len(l.opened) > 1 {
+			where = "any agent"
+		}
+		hint := "oc sessions --limit all lists them"
+		if near := store.Near(l.opened, word); near != "" {
+			hint = fmt.Sprintf("did you mean %s?", term.Escape(near))
+		}
+		return nil, &Error{Exit: ExitFailed, Code: "not-found", Err: fmt.Errorf("no session of %s has the key, id or label %q; %s", where, word, hint)}
+	}
+	var keys []string
+	for _, r := range found {
+		keys = append(keys, r.Key)
+	}
+	return nil, Usagef("%q means %d sessions: %s; give the key of one", word, len(found), strings.Join(keys, ", "))
+}

@@ -1,0 +1,177 @@
+package commands
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"oc/commands/term"
+	"oc/store"
+	"oc/store/row"
+)
+
+// table is the answer of sessions list for people.
+func (l *listing) table(c *Call, details []detail) {
+	out := c.Out
+	if l.several {
+		var names []string
+		for _, s := range l.opened {
+			names = append(names, s.Agent)
+		}
+		out.Printf("Session stores: %d (%s)\n", len(l.opened)+len(l.failed), strings.Join(names, ", "))
+	} else {
+		s := l.opened[0]
+		out.Printf("Session store: %s (%s)\n", s.Path, eraWord(s))
+	}
+	if len(l.rows) < l.total {
+		out.Printf("Sessions listed: %d of %d (limit %d)\n", len(l.rows), l.total, l.limit)
+	} else {
+		out.Printf("Sessions listed: %d\n", len(l.rows))
+	}
+	if c.Given("active") {
+		out.Printf("Filtered to last %d minute(s)\n", c.Int("active"))
+	}
+	if len(l.rows) == 0 {
+		out.Printf("No sessions found.\n")
+		return
+	}
+	out.Printf("\n")
+	wide := c.Bool("wide")
+	columns := []term.Column{{Head: "Kind"}, {Head: "Key", Cut: term.Middle, Min: 20}, {Head: "Age", Right: true, Style: futureStyle}, {Head: "Model", Cut: term.End, Min: 8, Drop: 2}}
+	if l.several {
+		columns = append([]term.Column{{Head: "Agent", Cut: term.End}}, columns...)
+	}
+	if wide {
+		columns = append(columns, term.Column{Head: "Runtime"})
+	}
+	columns = append(columns, term.Column{Head: "Tokens (ctx %)", Right: true, Drop: 1})
+	if titled(details) {
+		columns = append(columns, term.Column{Head: "Title", Cut: term.End, Min: 16})
+	}
+	columns = append(columns, term.Column{Head: "Flags", Cut: term.End, Min: 5, Drop: 3})
+	if wide {
+		columns = append(columns, term.Column{Head: "Session id"})
+	}
+	out.Wide = out.Wide || wide
+	t := out.Table(columns...)
+	for i, r := range l.rows {
+		v := r.View(l.acp)
+		cells := make([]string, 0, len(columns))
+		if l.several {
+			cells = append(cells, v.Agent)
+		}
+		cells = append(cells, v.Kind, r.Key, l.age(r), v.Model.Model)
+		if wide {
+			cells = append(cells, v.Model.RuntimeLabel)
+		}
+		cells = append(cells, tokensCell(r, v))
+		if titled(details) {
+			cells = append(cells, details[i].line())
+		}
+		cells = append(cells, flagsCell(r, v))
+		if wide {
+			cells = append(cells, r.ID())
+		}
+		t.Row(cells...)
+	}
+	t.End()
+}
+
+func eraWord(s *store.Sessions) string {
+	switch s.Era {
+	case store.FileEra:
+		return "file era"
+	case store.SQLiteEra:
+		return fmt.Sprintf("SQLite era, schema %d", s.Schema.UserVersion)
+	}
+	return "there is none yet"
+}
+
+// age shows how long ago a row was written; an impossible stamp is unknown.
+func (l *listing) age(r *store.Row) string { return ageOf(r.Updated, l.now) }
+
+func ageOf(stamp, now float64) string {
+	if stamp <= 0 || stamp > 8.64e15 {
+		return term.Unknown
+	}
+	return term.Age(int64(now - stamp))
+}
+
+func futureStyle(v string) term.Style {
+	if strings.HasPrefix(v, "in ") {
+		return term.Yellow
+	}
+	return term.Plain
+}
+
+// tokensCell shows the context's size, its window and the share: "45k/200k (23%)"; a stale size has a ~ before it.
+func tokensCell(r *store.Row, v store.View) string {
+	window := v.Model.ContextTokens
+	if r.HasContextTokens() {
+		window, _ = r.Number(row.ContextTokens)
+	}
+	total, known, fresh := r.Tokens()
+	size, share := term.Unknown, "?"
+	if known {
+		size = thousands(total)
+		if !fresh {
+			size = "~" + size
+		}
+	}
+	if window <= 0 || math.IsInf(window, 0) {
+		return fmt.Sprintf("%s/? (?%%)", size)
+	}
+	if known {
+		share = fmt.Sprintf("%.0f", math.Min(999, math.Floor(total/window*100+0.5)))
+	}
+	return fmt.Sprintf("%s/%s (%s%%)", size, thousands(window), share)
+}
+
+// thousands shows a number of tokens as OpenClaw does: 9.9k, 10k.
+func thousands(n float64) string {
+	if n >= 10_000 {
+		return fmt.Sprintf("%.0fk", n/1000)
+	}
+	return fmt.Sprintf("%.1fk", n/1000)
+}
+
+var flagWords = []struct {
+	field row.Field
+	word  string
+}{
+	{row.ThinkingLevel, "think"},
+	{row.VerboseLevel, "verbose"},
+	{row.TraceLevel, "trace"},
+	{row.ReasoningLevel, "reasoning"},
+	{row.ElevatedLevel, "elev"},
+	{row.ResponseUsage, "usage"},
+	{row.GroupActivation, "activation"},
+}
+
+func flagsCell(r *store.Row, v store.View) string {
+	var flags []string
+	if r.Archived() {
+		flags = append(flags, "archived")
+	}
+	if r.Pinned() {
+		flags = append(flags, "pinned")
+	}
+	if status, ok := r.Text(row.Status); ok && status != "done" {
+		flags = append(flags, status)
+	}
+	for _, f := range flagWords {
+		if s, ok := r.Text(f.field); ok && s != "" {
+			flags = append(flags, f.word+":"+s)
+		}
+	}
+	if row.Truthy(r.Raw(row.SystemSent)) {
+		flags = append(flags, "system")
+	}
+	if row.Truthy(r.Raw(row.AbortedLastRun)) {
+		flags = append(flags, "aborted")
+	}
+	if v.PolicyKey != "" {
+		flags = append(flags, "policy:"+v.PolicyKey)
+	}
+	return strings.Join(flags, " ")
+}

@@ -1,0 +1,57 @@
+package commands
+
+import (
+	"errors"
+	"os"
+
+	"oc/config"
+	"oc/store"
+)
+
+// load finds the state that the flags and the environment mean and reads its configuration. What OpenClaw would refuse in it is told
+// once, on standard error, and does not stop reading.
+func (c *Call) load() (*config.Config, error) {
+	home, _ := os.UserHomeDir()
+	cfg, err := config.Load(config.Options{
+		Env: c.Env, Cwd: c.Dir, Home: home,
+		StateDir: c.String("state-dir"), ConfigFile: c.String("config"), Profile: c.String("profile"), Dev: c.Bool("dev"),
+	})
+	var wrong *config.UsageError
+	if errors.As(err, &wrong) {
+		return nil, Usagef("%s: %s", wrong.Flag, wrong.Reason)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range cfg.Warnings {
+		c.Warnf("configuration: %s", w.String())
+	}
+	return cfg, nil
+}
+
+// The flags that say which sessions a command is about.
+var (
+	agentFlag     = Flag{Name: "agent", Value: "ID", Help: "the sessions of this agent; without it those of the default agent"}
+	allAgentsFlag = Flag{Name: "all-agents", Help: "the sessions of every configured agent"}
+	storeFlag     = Flag{Name: "store", Value: "PATH", Help: "the sessions in this sessions.json or openclaw-agent.sqlite"}
+)
+
+// targets are the stores that --agent, --all-agents and --store mean; those of all agents where all is true.
+func (c *Call) targets(cfg *config.Config, all bool) ([]store.Target, error) {
+	p := store.Pick{Agent: c.String("agent"), All: all, Store: c.String("store")}
+	switch {
+	case p.All && p.Agent != "":
+		return nil, Usagef("--agent and --all-agents exclude each other; give one of them")
+	case p.Store != "" && (p.All || p.Agent != ""):
+		return nil, Usagef("--store names the sessions by itself and cannot be combined with --agent or --all-agents")
+	}
+	targets, err := store.Targets(cfg, p)
+	var unknown *store.UnknownAgent
+	if errors.As(err, &unknown) {
+		return nil, Usagef("--agent: %w", err)
+	}
+	return targets, err
+}
+
+// nowMs is the clock in epoch milliseconds.
+func (c *Call) nowMs() float64 { return float64(c.Now().UnixMilli()) }
