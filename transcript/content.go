@@ -53,3 +53,19 @@ func forwarded(message []byte) bool {
 func collapse(s string) string {
 	return strings.Join(visible.Fields(s), " ")
 }
+
+// member is the raw value of the first member of that name, found without a
+// look at those behind it.
+func member(obj []byte, name string) (found []byte) {
+	if span.KindOf(obj) != span.Object {
+		return nil
+	}
+	_, _ = span.Each(obj, 0, func(key, val []byte) error {
+		if span.Is(key, name) {
+			found = val
+			return ErrStop
+		}
+		return nil
+	})
+	return found
+}

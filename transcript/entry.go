@@ -44,8 +44,8 @@ func (k Kind) String() string {
 	return ""
 }
 
-// canonical rows move the leaf. Reset is one of the SQLite era.
-func (k Kind) canonical() bool { return k >= Message && k <= Reset }
+// canonical rows move the leaf; Reset does too where the rules are those of a database.
+func (k Kind) canonical() bool { return k >= Message && k <= SessionInfo }
 
 // A Ref points at another row by its id. The zero Ref is an absent field.
 type Ref struct {

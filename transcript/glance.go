@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -239,11 +240,12 @@ func activeTail(entries []Entry) []Entry {
 	case !t.flags.ExplicitLeaf:
 		return entries
 	}
-	path, loop := t.branch(t.leaf)
+	path, loop := t.path(t.leaf)
 	if loop {
 		return nil
 	}
 	active := make([]Entry, 0, len(path)+1)
+	path = slices.DeleteFunc(path, func(i int32) bool { return t.nodes[i].bits&leafRow != 0 })
 	if len(path) > 0 {
 		for i := int(t.nodes[path[0]].line) - 1; i >= 0; i-- {
 			if entries[i].Kind == Compaction {

@@ -15,10 +15,13 @@ type ids struct {
 
 // sym is one id: where its text ends and the last node that has it.
 type sym struct {
-	end     uint32
-	node    int32 // index of the node, -1 if none yet
-	invalid bool  // some leaf row of this id pointed nowhere
+	end  uint32
+	node int32  // index of the node, none if no row has had this id yet
+	mark uint32 // which reset row it descends from, counted from 1, and invalid
 }
+
+// invalid marks the ids of leaf rows that pointed nowhere.
+const invalid = 1 << 31
 
 const none = int32(-1)
 
@@ -49,7 +52,7 @@ func (x *ids) add(id []byte) int32 {
 	if n := x.find(id); n >= 0 {
 		return n
 	}
-	if 2*(len(x.syms)+1) > len(x.table) {
+	if 3*(len(x.syms)+1) > 2*len(x.table) {
 		x.grow()
 	}
 	x.text = append(x.text, id...)
