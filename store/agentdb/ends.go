@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// Ends are the two ends of a transcript as the lines of a file, for a reader that looks at nothing between them. It is
-// an io.ReaderAt of Size bytes; where something lies between the ends, Size is greater than that of the transcript.
+// Ends are the two ends of a transcript as the lines of a file, an io.ReaderAt of Size bytes. What lies between them
+// reads as empty lines, more of them than there can be bytes; Size is the transcript's only where nothing does.
 type Ends struct {
 	Size  int64
 	Whole bool // nothing lies between the ends
@@ -17,8 +17,6 @@ type Ends struct {
 
 // gap stands for what lies between the ends: nobody counted it.
 const gap = 1 << 40
-
-var errBetween = errors.New("what lies between the ends of the transcript was not read")
 
 // Ends reads at least head bytes from the start of a window's transcript and tail bytes from its end, in whole lines.
 // Damaged events are left out.
@@ -112,25 +110,24 @@ func (db *DB) coldEnds(sessionID string, head, tail int) (*Ends, error) {
 	return e, nil
 }
 
-// ReadAt reads within the ends.
-func (e *Ends) ReadAt(p []byte, off int64) (int, error) {
+// ReadAt reads like a file.
+func (e *Ends) ReadAt(p []byte, off int64) (n int, err error) {
 	if off < 0 || off > e.Size {
 		return 0, fmt.Errorf("read at %d of %d bytes", off, e.Size)
 	}
-	if off <= int64(len(e.head)) && (e.Whole || off+int64(len(p)) <= int64(len(e.head))) {
-		n := copy(p, e.head[off:])
-		return n, end(n, p)
+	tailAt := e.Size - int64(len(e.tail))
+	for n < len(p) {
+		switch at := off + int64(n); {
+		case at < int64(len(e.head)):
+			n += copy(p[n:], e.head[at:])
+		case at < tailAt:
+			p[n] = '\n'
+			n++
+		case at < e.Size:
+			n += copy(p[n:], e.tail[at-tailAt:])
+		default:
+			return n, io.EOF
+		}
 	}
-	if from := off - (e.Size - int64(len(e.tail))); from >= 0 {
-		n := copy(p, e.tail[from:])
-		return n, end(n, p)
-	}
-	return 0, errBetween
-}
-
-func end(n int, p []byte) error {
-	if n < len(p) {
-		return io.EOF
-	}
-	return nil
+	return n, nil
 }
