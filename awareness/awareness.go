@@ -41,6 +41,8 @@ type Snapshot struct {
 	tx     *sqlfile.Tx // nil where there is no database
 	path   string
 	schema Schema
+	cols   map[string]map[string]bool // by table
+	global bool                       // it says that it is the shared database
 }
 
 // Read calls f with a snapshot of the database at path, whose files stay as they were. Where there is no database, or an

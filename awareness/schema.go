@@ -81,63 +81,64 @@ func (e *SchemaError) Unwrap() error { return e.Kind }
 // check learns the version and that the file is a state database. Tables are checked when they are used, so that damage
 // to one leaves the others readable.
 func (s *Snapshot) check() error {
-	found := 0
-	for table := range required {
-		has, err := s.tx.HasTable(table)
-		if err != nil {
-			return err
-		}
-		if has {
-			found++
-		}
+	if err := s.columns(); err != nil {
+		return err
 	}
 	v, err := s.version()
 	if err != nil {
 		return err
 	}
-	s.schema = Schema{Version: v, Newer: v > newest, None: found == 0}
+	s.schema = Schema{
+		Version: v, Newer: v > newest, None: true,
+		Provenance: s.cols[cursors]["provenance"], Stores: s.cols[cursors]["watcher_store_path"],
+	}
+	for table := range required {
+		s.schema.None = s.schema.None && len(s.cols[table]) == 0
+	}
 	if err := s.meta(); err != nil {
 		return err
 	}
-	if found == 0 {
-		if v > newest {
-			return &SchemaError{s.path, fmt.Sprintf("schema %d is newer than oc knows and has no signal log where oc looks for it", v), ErrSchema}
-		}
-		return nil
+	if s.schema.None && s.schema.Newer {
+		return &SchemaError{s.path, fmt.Sprintf("schema %d is newer than oc knows and has no signal log where oc looks for it", v), ErrSchema}
 	}
-	cols, err := s.tx.Columns(cursors)
-	if err != nil {
-		return err
-	}
-	s.schema.Provenance = cols["provenance"]
-	s.schema.Stores = cols["watcher_store_path"]
 	return nil
+}
+
+// columns learns those of all tables in question at once: a change holds the lock meanwhile. What views and virtual tables
+// compute is not to be trusted.
+func (s *Snapshot) columns() error {
+	s.cols = map[string]map[string]bool{}
+	return s.tx.Each(`SELECT m.name, i.name FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS i
+		WHERE m.type = 'table' AND m.rootpage > 0 AND m.name IN (?1, ?2, ?3, ?4, 'schema_meta', 'config_machine_state', 'sqlite_sequence')`,
+		func(r *sqlfile.Row) error {
+			table := r.Text(0)
+			if s.cols[table] == nil {
+				s.cols[table] = map[string]bool{}
+			}
+			s.cols[table][r.Text(1)] = true
+			return nil
+		}, events, heads, cursors, links)
 }
 
 // version is the larger of the file's and of its content's, which an update may have raised first.
 func (s *Snapshot) version() (int64, error) {
 	v, err := s.tx.UserVersion()
-	if err != nil {
-		return 0, err
-	}
-	cols, err := s.tx.Columns("config_machine_state")
+	cols := s.cols["config_machine_state"]
 	if err != nil || !cols["state_key"] || !cols["value_json"] {
 		return v, err
 	}
 	raw, _, err := s.tx.Text(`SELECT value_json FROM config_machine_state WHERE state_key = 'state.schema.contentVersion'`)
-	if err != nil {
-		return 0, err
-	}
 	if n, ok := span.Int([]byte(strings.TrimSpace(raw))); ok {
 		v = max(v, n)
 	}
-	return v, nil
+	return v, err
 }
 
+// meta learns who made the database, and that it is the shared one.
 func (s *Snapshot) meta() error {
-	cols, err := s.tx.Columns("schema_meta")
-	if err != nil || !cols["meta_key"] || !cols["role"] {
-		return err
+	cols := s.cols["schema_meta"]
+	if !cols["meta_key"] || !cols["role"] {
+		return nil
 	}
 	app := "NULL"
 	if cols["app_version"] {
@@ -145,7 +146,8 @@ func (s *Snapshot) meta() error {
 	}
 	return s.tx.Each(`SELECT role, `+app+` FROM schema_meta WHERE meta_key = 'primary'`, func(r *sqlfile.Row) error {
 		s.schema.App = r.Text(1)
-		if role := r.Text(0); role != "global" {
+		role := r.Text(0)
+		if s.global = role == "global"; !s.global {
 			return &SchemaError{s.path, fmt.Sprintf("it says that its role is %q, not \"global\"", role), ErrSchema}
 		}
 		return nil
@@ -158,10 +160,7 @@ func (s *Snapshot) need(tables ...string) (bool, error) {
 		return false, nil
 	}
 	for _, table := range tables {
-		cols, err := s.tx.Columns(table)
-		if err != nil {
-			return false, err
-		}
+		cols := s.cols[table]
 		if len(cols) == 0 {
 			return false, &SchemaError{s.path, "table " + table + " is missing", ErrSchema}
 		}

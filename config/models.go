@@ -9,13 +9,6 @@ import (
 	"oc/store/span"
 )
 
-// The model that a release (2026.7.35, 2026.8.2, 2026.9.6) uses when the configuration names none; the provider is always openai.
-const (
-	BuiltIn735 = "gpt-5.5"
-	BuiltIn82  = "gpt-5.6-sol"
-	BuiltIn96  = "gpt-6-astra"
-)
-
 const (
 	builtInProvider = "openai"
 	builtInWindow   = 200_000 // tokens
@@ -33,7 +26,7 @@ type ModelInput struct {
 	Model               string
 	ModelProvider       string // counts only beside a Model, as OpenClaw drops it otherwise
 
-	BuiltIn string // the release's own model; empty is BuiltIn735
+	Release Release // whose rules count; the zero value is 2026.7.35
 }
 
 // ModelAnswer is what the list command shows for a row (spec/file-store.md 6.3, release 2026.7.35), save for rows that an ACP runtime
@@ -44,7 +37,7 @@ type ModelAnswer struct {
 	Source   string // "override" and "entry" of the row, "agent" and "defaults" of the configuration, "built-in" of the release
 
 	ContextTokens float64 // the window for a row that has none of its own, in tokens
-	ContextSource string  // "defaults", "model" or "default-model" of the configuration, "built-in"
+	ContextSource string  // "defaults", "model" or "default-model" of the configuration, "release" or "built-in"
 
 	RuntimeID     string
 	RuntimeSource string // "model" or "provider" if the configuration names one, else "implicit"
@@ -100,7 +93,11 @@ type provider struct {
 	node    *Node
 }
 
-type providerModel struct{ id, runtime string }
+type providerModel struct {
+	id, runtime string
+	limit       float64 // contextTokens of the model, 0 if it is not given
+	window      float64 // contextWindow of the model, 0 if it is not given
+}
 
 func newModels(c *Config) *models {
 	m := &models{memo: map[ModelInput]ModelAnswer{}, agents: map[string]string{}, windows: map[string]float64{}, cli: map[string]bool{}}
@@ -156,7 +153,10 @@ func (m *models) readProviders(providers *Node) {
 					continue
 				}
 				id := catalogModelID(p.Key, text)
-				entry.models = append(entry.models, providerModel{id, runtimeOf(item)})
+				own := providerModel{id: id, runtime: runtimeOf(item)}
+				own.limit, _ = item.At("contextTokens").Num()
+				own.window, _ = item.At("contextWindow").Num()
+				entry.models = append(entry.models, own)
 				if trimmed := span.Trim(id); trimmed != "" {
 					m.catalog = append(m.catalog, modelRef{p.Key, trimmed})
 				}
@@ -247,26 +247,29 @@ func (m *models) byDefault(keyAgent, builtIn string) (modelRef, string) {
 }
 
 func (m *models) answer(in ModelInput) ModelAnswer {
-	if in.BuiltIn == "" {
-		in.BuiltIn = BuiltIn735
-	}
 	if in.Model == "" {
 		in.ModelProvider = ""
 	}
 	ref, source := m.resolve(in)
+	if in.Release.sqlite() {
+		ref, source = m.resolve96(in)
+	}
 	out := ModelAnswer{Provider: ref.provider, Model: ref.model, Source: source}
-	out.ContextTokens, out.ContextSource = m.window(ref.model, in.BuiltIn)
 	runs := ref
 	if runs.provider == "" || runs.model == "" {
 		runs = m.agentDefault(in)
 	}
-	out.RuntimeID, out.RuntimeSource = m.runtime(runs, in.Agent)
+	out.RuntimeID, out.RuntimeSource = m.runtime(runs, in.Agent, in.Release)
 	out.RuntimeLabel = m.label(in, out)
+	out.ContextTokens, out.ContextSource = m.window(ref.model, in.Release.model())
+	if in.Release.sqlite() {
+		out.ContextTokens, out.ContextSource = m.window96(ref, out.RuntimeID, in.Release)
+	}
 	return out
 }
 
 func (m *models) resolve(in ModelInput) (modelRef, string) {
-	fallback, source := m.byDefault(in.KeyAgent, in.BuiltIn)
+	fallback, source := m.byDefault(in.KeyAgent, in.Release.model())
 	if override := span.Trim(in.ModelOverride); override != "" {
 		provider := fallback.provider
 		if in.HasProviderOverride {
@@ -277,7 +280,7 @@ func (m *models) resolve(in ModelInput) (modelRef, string) {
 				override = rest
 			}
 		}
-		return splitRef(override, provider, in.BuiltIn), "override"
+		return splitRef(override, provider, in.Release.model()), "override"
 	}
 	if in.Model == "" {
 		return fallback, source
@@ -286,7 +289,7 @@ func (m *models) resolve(in ModelInput) (modelRef, string) {
 	if provider == "" {
 		provider = fallback.provider
 	}
-	return m.throughCLI(splitRef(in.Model, provider, in.BuiltIn), fallback, in.BuiltIn), "entry"
+	return m.throughCLI(splitRef(in.Model, provider, in.Release.model()), fallback, in.Release.model()), "entry"
 }
 
 // throughCLI shows a model that a program on this machine ran as that of the provider whose model it is.

@@ -66,7 +66,7 @@ func TestModelSources(t *testing.T) {
 		want config.ModelAnswer
 	}{
 		{"{}", config.ModelInput{}, config.ModelAnswer{"openai", "gpt-5.5", "built-in", 200000, "built-in", "codex", "implicit", "OpenAI Codex"}},
-		{"{}", config.ModelInput{BuiltIn: config.BuiltIn96}, config.ModelAnswer{"openai", "gpt-6-astra", "built-in", 200000, "built-in", "codex", "implicit", "OpenAI Codex"}},
+		{"{}", config.ModelInput{Release: config.Release96}, config.ModelAnswer{"openai", "gpt-6-astra", "built-in", 200000, "built-in", "codex", "implicit", "OpenAI Codex"}},
 		{"{agents: {defaults: {contextTokens: 9}}}", config.ModelInput{Model: "m", ModelProvider: "p"}, config.ModelAnswer{"p", "m", "entry", 9, "defaults", "auto", "implicit", "OpenClaw Default"}},
 		{text, config.ModelInput{KeyAgent: "Work", Agent: "work"}, config.ModelAnswer{"xai", "grok-4", "agent", 7000, "model", "openclaw", "provider", "OpenClaw Default"}},
 		{text, config.ModelInput{KeyAgent: "work", Agent: "work"}, config.ModelAnswer{"anthropic", "opus", "defaults", 200000, "built-in", "auto", "implicit", "OpenClaw Default"}},

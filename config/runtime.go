@@ -54,8 +54,8 @@ func runtimeOf(n *Node) string {
 
 // runtime is what runs a model of an agent: what the configuration names, in the order of model, provider's model, provider's
 // wildcard and provider; else codex for OpenAI's own service, and auto.
-func (m *models) runtime(ref modelRef, agent string) (id, source string) {
-	id, source = m.policy(ref, agent)
+func (m *models) runtime(ref modelRef, agent string, release Release) (id, source string) {
+	id, source = m.policy(ref, agent, release)
 	switch id = span.Lower(id); id {
 	case "pi":
 		id = "openclaw"
@@ -64,16 +64,27 @@ func (m *models) runtime(ref modelRef, agent string) (id, source string) {
 	case "", "default":
 		id = "auto"
 	}
-	if id == "auto" && providerID(ref.provider) == builtInProvider && m.officialOpenAI() {
+	openAI := providerID(ref.provider) == builtInProvider
+	if id == "auto" && release.sqlite() {
+		source = "implicit"
+	}
+	switch {
+	case id != "auto":
+	case openAI && m.officialOpenAI():
 		id = "codex"
+	case openAI && release.sqlite():
+		id = "openclaw"
 	}
 	return id, source
 }
 
-func (m *models) policy(ref modelRef, agent string) (id, source string) {
+func (m *models) policy(ref modelRef, agent string, release Release) (id, source string) {
 	const none = "implicit"
 	caller := providerID(ref.provider)
 	model := withoutProvider(caller, ref.model)
+	if model == "" && release.sqlite() {
+		model = span.Trim(ref.model)
+	}
 	scopes := [][]policy{m.policies.agents[NormalizeAgentID(agent)], m.policies.defaults}
 	if model != "" {
 		if id = m.exact(scopes, modelRef{caller, model}); id != "" {
@@ -193,7 +204,7 @@ func (m *models) agentDefault(in ModelInput) modelRef {
 			}
 		}
 	}
-	return modelRef{builtInProvider, in.BuiltIn}
+	return modelRef{builtInProvider, in.Release.model()}
 }
 
 // runtimeLabels are names that people know runtimes by.

@@ -118,14 +118,27 @@ func peerKind(s string) bool { return s == "direct" || s == "dm" || s == "group"
 // (spec/file-store.md 6.3). links maps an identity to its channel-bound ids,
 // in the order of the configuration.
 func (e *Entry) PolicyKey(global bool, links []config.IdentityLink) string {
-	if !IsMain(e.Key, global) {
+	switch span.Lower(text(first(span.Member(e.OriginRaw(), "chatType"), e.Raw(ChatTypeField)))) {
+	case "direct", "dm":
+	default:
 		return ""
 	}
+	policy := span.Trim(e.Key)
+	if IsMain(e.Key, global) {
+		if peer := e.peerKey(links); peer != "" {
+			policy = peer
+		}
+	}
+	if policy == e.Key {
+		return ""
+	}
+	return policy
+}
+
+// peerKey is the key that the direct chat of a main session would have of its
+// own; "" where channel or peer is unknown.
+func (e *Entry) peerKey(links []config.IdentityLink) string {
 	origin, delivery := e.OriginRaw(), e.Delivery()
-	chat := first(span.Member(origin, "chatType"), e.Raw(ChatTypeField))
-	if c, _ := span.Text(chat); span.Lower(span.Trim(c)) != "direct" && span.Lower(span.Trim(c)) != "dm" {
-		return ""
-	}
 	channel := text(span.Member(origin, "provider"))
 	if nullish(span.Member(origin, "provider")) {
 		if channel = delivery.Channel; channel == "" {
@@ -165,11 +178,7 @@ func (e *Entry) PolicyKey(global bool, links []config.IdentityLink) string {
 	if id := linked(links, channel, peer); id != "" {
 		peer = id
 	}
-	policy := "agent:" + KeyAgent(e.Key) + ":" + channel + ":" + account + ":direct:" + span.Lower(span.Trim(peer))
-	if policy == e.Key {
-		return ""
-	}
-	return policy
+	return "agent:" + KeyAgent(e.Key) + ":" + channel + ":" + account + ":direct:" + span.Lower(span.Trim(peer))
 }
 
 func linked(links []config.IdentityLink, channel, peer string) string {

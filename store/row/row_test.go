@@ -108,6 +108,7 @@ func TestPolicyKey(t *testing.T) {
 		{"agent:main:main", `{"chatType":"dm","origin":{"provider":"webchat","to":"1"}}`, "", nil},
 		{"agent:main:main", `{"origin":{"chatType":"direct","provider":"Signal","nativeDirectUserId":"U1","accountId":"B C"}}`, "agent:main:signal:b-c:direct:u1", nil},
 		{"agent:main:main", `{"chatType":"direct","lastChannel":"telegram","lastTo":"telegram:"}`, "", nil},
+		{"agent:main:x:thread: ", `{"chatType":"direct"}`, "agent:main:x:thread:", nil}, // a key with blanks around it counts as another one
 	} {
 		if got := entry(t, c.key, c.raw).PolicyKey(false, c.links); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.key, c.raw, got, c.want)
