@@ -37,7 +37,7 @@ func (l *listing) table(c *Call, details []detail) {
 	}
 	out.Printf("\n")
 	wide := c.Bool("wide")
-	columns := []term.Column{{Head: "Kind"}, {Head: "Key", Cut: term.Middle, Min: 20}, {Head: "Age", Right: true, Style: futureStyle}, {Head: "Model", Cut: term.End, Min: 8, Drop: 2}}
+	columns := []term.Column{{Head: "Kind"}, {Head: "Key", Cut: term.Middle, Min: 28}, {Head: "Age", Right: true, Style: futureStyle}, {Head: "Model", Cut: term.End, Min: 8, Drop: 2}}
 	if l.several {
 		columns = append([]term.Column{{Head: "Agent", Cut: term.End}}, columns...)
 	}
@@ -46,7 +46,7 @@ func (l *listing) table(c *Call, details []detail) {
 	}
 	columns = append(columns, term.Column{Head: "Tokens (ctx %)", Right: true, Drop: 1})
 	if titled(details) {
-		columns = append(columns, term.Column{Head: "Title", Cut: term.End, Min: 16})
+		columns = append(columns, term.Column{Head: "Title", Cut: term.End, Min: 24})
 	}
 	columns = append(columns, term.Column{Head: "Flags", Cut: term.End, Min: 5, Drop: 3})
 	if wide {
@@ -54,13 +54,14 @@ func (l *listing) table(c *Call, details []detail) {
 	}
 	out.Wide = out.Wide || wide
 	t := out.Table(columns...)
+	short := l.shorten(wide)
 	for i, r := range l.rows {
 		v := r.View(l.acp)
 		cells := make([]string, 0, len(columns))
 		if l.several {
 			cells = append(cells, v.Agent)
 		}
-		cells = append(cells, v.Kind, r.Key, l.age(r), v.Model.Model)
+		cells = append(cells, v.Kind, short(r, v), l.age(r), v.Model.Model)
 		if wide {
 			cells = append(cells, v.Model.RuntimeLabel)
 		}
@@ -75,6 +76,22 @@ func (l *listing) table(c *Call, details []detail) {
 		t.Row(cells...)
 	}
 	t.End()
+}
+
+// shorten leaves "agent:<id>:" out of keys where the agent stands beside them, unless another row has just that shorter key. Commands
+// understand the shorter form.
+func (l *listing) shorten(wide bool) func(*store.Row, store.View) string {
+	taken := map[string]bool{}
+	for _, r := range l.rows {
+		taken[r.Key] = true
+	}
+	return func(r *store.Row, v store.View) string {
+		rest, ok := strings.CutPrefix(r.Key, "agent:"+v.Agent+":")
+		if !ok || wide || rest == "" || taken[rest] || !l.several && v.Agent != l.opened[0].Agent {
+			return r.Key
+		}
+		return rest
+	}
 }
 
 func eraWord(s *store.Sessions) string {

@@ -48,7 +48,7 @@ func (r *Row) View(acp ACP) View {
 }
 
 func (r *Row) modelInput(agent string) config.ModelInput {
-	in := config.ModelInput{Agent: agent, BuiltIn: r.sessions.builtIn()}
+	in := config.ModelInput{Agent: agent, Release: r.sessions.release()}
 	if tail, ok := strings.CutPrefix(r.Key, "agent:"); ok {
 		in.KeyAgent, _, _ = strings.Cut(tail, ":")
 	}
@@ -58,15 +58,15 @@ func (r *Row) modelInput(agent string) config.ModelInput {
 	return in
 }
 
-// builtIn is the default model of the release that last wrote the store.
-func (s *Sessions) builtIn() string {
+// release is the OpenClaw whose rules the store follows.
+func (s *Sessions) release() config.Release {
 	switch {
 	case s.Era != SQLiteEra:
-		return config.BuiltIn735
+		return config.Release735
 	case s.Schema.UserVersion >= 20:
-		return config.BuiltIn96
+		return config.Release96
 	}
-	return config.BuiltIn82
+	return config.Release82
 }
 
 // Tokens is the size of the context as the row has it; known is false where it

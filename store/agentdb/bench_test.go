@@ -1,0 +1,69 @@
+package agentdb
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oc/store/sqlfile"
+)
+
+// filled is a schema 23 database with n sessions of about 4.3 KB each.
+func filled(t testing.TB, n int) string {
+	t.Helper()
+	path := sample(t, "migrated-23")
+	big := strings.Repeat(`{\"name\":\"skill\",\"description\":\"what it does\"},`, 70)
+	err := sqlfile.Write(context.Background(), path, time.Second, func(tx *sqlfile.Tx) error {
+		for i := range n {
+			id := fmt.Sprintf("%08d-1111-4222-8333-000000000000", i)
+			at := 1796034048146 + i
+			entry := fmt.Sprintf(`{"sessionId":"%s","updatedAt":%d,"systemSent":true,"sessionStartedAt":%d,"chatType":"direct","model":"gpt-5.2","modelProvider":"openai",`+
+				`"inputTokens":2100,"outputTokens":70,"totalTokens":1130,"totalTokensFresh":true,"skillsSnapshot":{"prompt":"%s"},"delivery":{"kind":"external","route":{"channel":"telegram",`+
+				`"accountId":"default","target":{"to":"telegram:%d"}},"context":{"channel":"telegram","to":"telegram:%d","accountId":"default"}}}`, id, at, at, big, i, i)
+			if _, err := tx.Exec("INSERT INTO session_nodes (session_key, current_session_id, entry_json, updated_at) VALUES (?1, ?2, ?3, ?4)",
+				fmt.Sprintf("agent:main:telegram:direct:n%07d", i), id, entry, at); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Unix(1796000000, 0)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(path + "-*"); len(left) != 0 {
+		t.Fatal(left)
+	}
+	return path
+}
+
+func BenchmarkList(b *testing.B) {
+	for _, n := range []int{500, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			path := filled(b, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				l, err := List(context.Background(), path, Options{})
+				if err != nil || len(l.Rows) != n+12 {
+					b.Fatal(len(l.Rows), err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkDetect(b *testing.B) {
+	path := sample(b, "migrated-23")
+	for b.Loop() {
+		if _, err := Detect(context.Background(), path); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
