@@ -1,0 +1,66 @@
+package awareness
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Only another process can write at the same time in earnest: the test binary starts itself as that process.
+const childEnv = "OC_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(childEnv); role != "" {
+		if err := beChild(role, os.Args[1:]); err != nil {
+			fmt.Println("child:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
+	if !chosen { // every step of a random run is a transaction on disk
+		if err := flag.Set("rapid.checks", "25"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func beChild(role string, args []string) error {
+	switch role {
+	case "append": // path, name, number of events
+		n, err := strconv.Atoi(args[2])
+		if err != nil {
+			return err
+		}
+		for i := range n {
+			err := Update(context.Background(), args[0], Options{Now: 1_767_225_600_000, Wait: 5 * time.Second}, func(e *Edit) error {
+				_, err := e.Append(Entry{SessionKey: child, AgentID: "main", Kind: GoalChanged, ActorType: "agent", ActorID: args[1], Summary: strconv.Itoa(i), Watchers: []string{boss}})
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("no such role: %s", role)
+}
+
+func childProcess(t testing.TB, role string, args ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, args...)
+	cmd.Env = append(os.Environ(), childEnv+"="+role)
+	return cmd
+}
