@@ -10,11 +10,16 @@ func all() *Command {
 		Long: "oc lists, reads, explains, cleans, repairs and reconciles the sessions of an OpenClaw installation, on the files and databases on disk, " +
 			"with the gateway down or by asking the one that runs. Commands that read change nothing, and what a command changed can be undone.",
 		Examples: []Example{
+			{"oc", "the state in a few lines, and what to do next"},
+			{"oc sessions list", "the newest sessions of the default agent"},
+			{"oc status", "gateway, agents, sizes, running sessions"},
 			{"oc help --json", "every command, flag and exit status as one document"},
 		},
+		Run: glance,
 		Sub: []*Command{
 			sessions(),
 			agents(),
+			status(),
 			completion(),
 			help(),
 			manual(),

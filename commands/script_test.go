@@ -44,14 +44,14 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LANG", "C.UTF-8")
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": exitStatus},
 	})
 }
 
 // status N COMMAND... runs a command and wants exit status N.
-func status(ts *testscript.TestScript, neg bool, args []string) {
+func exitStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: status N COMMAND...")
+		ts.Fatalf("usage: exitStatus N COMMAND...")
 	}
 	got := "0"
 	if err := ts.Exec(args[1], args[2:]...); err != nil {

@@ -1,0 +1,299 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"oc/commands/term"
+	"oc/config"
+	"oc/gateway"
+	"oc/store"
+	"oc/store/row"
+	"oc/store/span"
+)
+
+func status() *Command {
+	return &Command{
+		Name:  "status",
+		Short: "the state at a glance: gateway, agents, sizes against limits, running sessions",
+		Long: "Shows whether a gateway seems to live and how that is known, every agent with its era, rows and bytes against the limits, the sessions that say they are running with a " +
+			"verdict and its evidence, and the newest sessions. Everything is read from files, processes and the kernel; no connection is made.",
+		Examples: []Example{{"oc status", "the state of the default installation"}, {"oc status --json", "the same as a document"}},
+		Run:      showStatus,
+	}
+}
+
+// standing is what status and the bare oc show.
+type standing struct {
+	cfg     *config.Config
+	owner   gateway.Ownership
+	agents  []agentFacts
+	running []runFacts
+	newest  []*store.Row
+	l       *listing
+}
+
+type runFacts struct {
+	row *store.Row
+	gateway.Judgement
+}
+
+const newestShown = 5
+
+func (c *Call) survey(ctx context.Context) (*standing, error) {
+	cfg, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	s := &standing{cfg: cfg, owner: c.owner(ctx, cfg), agents: surveyAgents(ctx, cfg), l: &listing{cfg: cfg, now: c.nowMs(), several: true}}
+	if s.l.acp, err = store.ReadACP(ctx, cfg.StateDir); err != nil {
+		c.Warnf("which sessions run under ACP is unknown: %v", err)
+	}
+	for _, a := range s.agents {
+		if a.err != nil {
+			continue
+		}
+		s.l.opened = append(s.l.opened, a.sessions)
+		for i := range a.sessions.Rows {
+			r := &a.sessions.Rows[i]
+			s.newest = append(s.newest, r)
+			if status, _ := r.Text(row.Status); status == "running" {
+				s.running = append(s.running, runFacts{r, judge(c, r, s.owner)})
+			}
+		}
+	}
+	store.Sort(s.newest, store.ByUpdated)
+	s.newest = s.newest[:min(len(s.newest), newestShown)]
+	return s, nil
+}
+
+func showStatus(ctx context.Context, c *Call) error {
+	s, err := c.survey(ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON() {
+		if err := c.Document(s.document); err != nil {
+			return err
+		}
+		return c.agentFailures(s.agents)
+	}
+	out := c.Out
+	out.Facts(
+		term.Fact{Label: "State", Value: s.cfg.StateDir},
+		term.Fact{Label: "Configuration", Value: s.configLine()},
+		term.Fact{Label: "Gateway", Value: s.gatewayLine(), Style: gatewayStyle(s.owner.Life)},
+	)
+	for _, e := range s.owner.Evidence {
+		out.Printf("  - %s\n", e.Says)
+	}
+	out.Printf("\n")
+	agentTable(c, s.agents)
+	if len(s.running) > 0 {
+		out.Printf("\nSessions that say they are running:\n")
+		for _, r := range s.running {
+			out.Printf("  %s  %s\n", out.Paint(verdictStyle(r.Word), string(r.Word)), r.row.Key)
+			for _, why := range r.Evidence {
+				out.Printf("    - %s\n", why)
+			}
+		}
+	}
+	if len(s.newest) > 0 {
+		out.Printf("\nNewest sessions:\n")
+		t := out.Table(term.Column{Head: "Kind"}, term.Column{Head: "Key", Cut: term.Middle, Min: 28}, term.Column{Head: "Age", Right: true, Style: futureStyle}, term.Column{Head: "Tokens (ctx %)", Right: true})
+		for _, r := range s.newest {
+			v := r.View(s.l.acp)
+			t.Row(v.Kind, r.Key, ageOf(r.Updated, s.l.now), tokensCell(r, v))
+		}
+		t.End()
+	}
+	return c.agentFailures(s.agents)
+}
+
+func (s *standing) configLine() string {
+	line := s.cfg.ConfigFile
+	switch {
+	case s.cfg.Broken:
+		line += " (cannot be read: defaults are used)"
+	case len(s.cfg.Warnings) > 0:
+		line += fmt.Sprintf(" (%d warnings)", len(s.cfg.Warnings))
+	}
+	return line
+}
+
+func (s *standing) gatewayLine() string {
+	o := s.owner
+	switch o.Life {
+	case gateway.None:
+		return "none seems to live here"
+	case gateway.Alive:
+		parts := []string{"lives"}
+		if o.Role != "" && o.Role != "gateway" {
+			parts[0] = o.Role + " lives"
+		}
+		if o.PID != 0 {
+			parts = append(parts, fmt.Sprintf("process %d", o.PID))
+		}
+		if o.Port != 0 {
+			parts = append(parts, fmt.Sprintf("port %d", o.Port))
+		}
+		if !o.Since.IsZero() {
+			parts = append(parts, "since "+term.Time(o.Since.UnixMilli()))
+		}
+		return strings.Join(parts, ", ")
+	}
+	return term.Unknown + ": one may live"
+}
+
+func gatewayStyle(l gateway.Life) term.Style {
+	switch l {
+	case gateway.Alive:
+		return term.Green
+	case gateway.Maybe:
+		return term.Yellow
+	}
+	return term.Plain
+}
+
+func verdictStyle(w gateway.Word) term.Style {
+	switch w {
+	case gateway.Live:
+		return term.Green
+	case gateway.ProbablyDead:
+		return term.Red
+	}
+	return term.Yellow
+}
+
+func (s *standing) document(p *span.Printer) error {
+	p.Object()
+	p.Key("stateDir").String(s.cfg.StateDir)
+	p.Key("config").Object()
+	p.Key("path").String(s.cfg.ConfigFile)
+	p.Key("broken").Bool(s.cfg.Broken)
+	p.Key("warnings").Array()
+	for _, w := range s.cfg.Warnings {
+		p.String(w.String())
+	}
+	p.End()
+	p.End()
+	o := s.owner
+	p.Key("gateway").Object()
+	p.Key("life").String(string(o.Life))
+	number(p, "pid", o.PID)
+	number(p, "port", o.Port)
+	optional(p, "role", o.Role)
+	if p.Key("since"); o.Since.IsZero() {
+		p.Null()
+	} else {
+		p.Int(o.Since.UnixMilli())
+	}
+	p.Key("evidence").Array()
+	for _, e := range o.Evidence {
+		p.Object()
+		p.Key("kind").String(string(e.Kind))
+		p.Key("points").String(string(e.Points))
+		if e.Path != "" {
+			p.Key("path").String(e.Path)
+		}
+		if e.PID != 0 {
+			p.Key("pid").Int(int64(e.PID))
+		}
+		if e.Port != 0 {
+			p.Key("port").Int(int64(e.Port))
+		}
+		p.Key("says").String(e.Says)
+		p.End()
+	}
+	p.End()
+	p.End()
+	p.Key("agents").Array()
+	for i := range s.agents {
+		s.agents[i].print(p)
+	}
+	p.End()
+	p.Key("running").Array()
+	for _, r := range s.running {
+		p.Object()
+		p.Key("key").String(r.row.Key)
+		p.Key("agentId").String(r.row.Store().Agent)
+		p.Key("verdict").String(string(r.Word))
+		p.Key("evidence").Array()
+		for _, why := range r.Evidence {
+			p.String(why)
+		}
+		p.End()
+		p.End()
+	}
+	p.End()
+	p.Key("newest").Array()
+	for _, r := range s.newest {
+		s.l.row(p, r)
+		p.End()
+	}
+	p.End()
+	p.End()
+	return nil
+}
+
+// number prints a number that is 0 where it is not known.
+func number(p *span.Printer, name string, n int) {
+	if p.Key(name); n == 0 {
+		p.Null()
+	} else {
+		p.Int(int64(n))
+	}
+}
+
+// glance is the bare oc: the state in five lines, and what to do next.
+func glance(ctx context.Context, c *Call) error {
+	s, err := c.survey(ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON() {
+		if err := c.Document(s.document); err != nil {
+			return err
+		}
+		return c.agentFailures(s.agents)
+	}
+	rows, bytes, eras := 0, int64(0), map[store.Era]int{}
+	for _, a := range s.agents {
+		rows += len(a.sessions.Rows)
+		bytes += a.usage.Total()
+		eras[a.sessions.Era]++
+	}
+	var words []string
+	for _, e := range []store.Era{store.FileEra, store.SQLiteEra} {
+		if n := eras[e]; n > 0 {
+			words = append(words, fmt.Sprintf("%d in the %s era", n, e))
+		}
+	}
+	stuck := 0
+	for _, r := range s.running {
+		if r.Word != gateway.Live {
+			stuck++
+		}
+	}
+	last := "none"
+	if len(s.newest) > 0 {
+		last = fmt.Sprintf("%s, %s ago", s.newest[0].Key, ageOf(s.newest[0].Updated, s.l.now))
+	}
+	c.Out.Facts(
+		term.Fact{Label: "State", Value: s.cfg.StateDir},
+		term.Fact{Label: "Gateway", Value: s.gatewayLine(), Style: gatewayStyle(s.owner.Life)},
+		term.Fact{Label: "Sessions", Value: fmt.Sprintf("%s of %d agents (%s), %s on disk", term.Count(int64(rows)), len(s.agents), or(strings.Join(words, ", "), "no store yet"), term.Bytes(bytes))},
+		term.Fact{Label: "Running", Value: fmt.Sprintf("%d, of which %d do not seem to be", len(s.running), stuck)},
+		term.Fact{Label: "Newest", Value: last},
+	)
+	next := "oc sessions lists them, oc status shows more, oc help has every command"
+	switch {
+	case rows == 0:
+		next = "no session was found here; name another state with --state-dir DIR, or see oc help"
+	case stuck > 0:
+		next = "oc sessions --stuck --all-agents lists those that do not seem to run; oc status says why"
+	}
+	c.Out.Printf("\nNext: %s\n", next)
+	return c.agentFailures(s.agents)
+}
