@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,8 +30,8 @@ type ModelInput struct {
 	Release Release // whose rules count; the zero value is 2026.7.35
 }
 
-// ModelAnswer is what the list command shows for a row (spec/file-store.md 6.3, release 2026.7.35), save for rows that an ACP runtime
-// has, whose answer is the caller's.
+// ModelAnswer is what the list command shows for a row (spec/file-store.md 6.3), compared with 2026.7.35 and 2026.9.6 on random rows.
+// Rows that an ACP runtime has, and rows of 2026.9.6 that name their own runtime, are the caller's.
 type ModelAnswer struct {
 	Provider string
 	Model    string
@@ -71,13 +72,13 @@ type models struct {
 	mu   sync.RWMutex
 	memo map[ModelInput]ModelAnswer
 
-	agents    map[string]string // the id of an agent as written -> its model; absent if the first such entry names none
-	fallback  string            // agents.defaults.model
-	context   *float64          // agents.defaults.contextTokens
-	windows   map[string]float64
-	cli       map[string]bool // providers that are programs on this machine
-	refs      []modelRef      // agents.defaults.models, then models.providers.*.models: what a bare model's provider is inferred from
-	catalog   []modelRef
+	agents    map[string]string  // the id of an agent as written -> its model; absent if the first such entry names none
+	fallback  string             // agents.defaults.model
+	context   *float64           // agents.defaults.contextTokens
+	windows   map[string]float64 // by model, with the size that 2026.7.35 gives to windows without one
+	given     map[string]float64 // by model, only what the configuration says
+	cli       map[string]bool    // providers that are programs on this machine
+	refs      []modelRef         // the keys of agents.defaults.models
 	policies  policies
 	providers []provider
 }
@@ -100,7 +101,7 @@ type providerModel struct {
 }
 
 func newModels(c *Config) *models {
-	m := &models{memo: map[ModelInput]ModelAnswer{}, agents: map[string]string{}, windows: map[string]float64{}, cli: map[string]bool{}}
+	m := &models{memo: map[ModelInput]ModelAnswer{}, agents: map[string]string{}, cli: map[string]bool{}}
 	seen := map[string]bool{}
 	for _, a := range c.agents {
 		if primary := configuredModel(a.Entry.At("model")); !seen[a.RawID] && primary != "" {
@@ -135,12 +136,15 @@ func configuredModel(n *Node) string {
 	return canonicalRef(text)
 }
 
-// readProviders reads models.providers: ids in canonical form, and context windows by model id, of which the last one counts.
+// readProviders reads models.providers: ids in canonical form, and context windows by model id.
 func (m *models) readProviders(providers *Node) {
 	if providers == nil {
 		return
 	}
-	caps, plain := map[string]float64{}, map[string]float64{}
+	// A cap set by hand (contextTokens) and the size of a window (contextWindow) are kept apart, of each the last one counts: the
+	// smaller one of both is the answer, for they may come from the entries of one model at two providers.
+	limits, sizes := map[string]float64{}, map[string]float64{}
+	ownLimits, ownSizes := map[string]float64{}, map[string]float64{} // of 2026.9.6, which takes the first entry of a provider
 	for _, p := range providers.Members {
 		if p.Value.Kind != json5.Object {
 			continue
@@ -152,41 +156,46 @@ func (m *models) readProviders(providers *Node) {
 				if !ok {
 					continue
 				}
-				id := catalogModelID(p.Key, text)
-				own := providerModel{id: id, runtime: runtimeOf(item)}
-				own.limit, _ = item.At("contextTokens").Num()
-				own.window, _ = item.At("contextWindow").Num()
-				entry.models = append(entry.models, own)
-				if trimmed := span.Trim(id); trimmed != "" {
-					m.catalog = append(m.catalog, modelRef{p.Key, trimmed})
+				e := providerModel{id: catalogModelID(p.Key, text), runtime: runtimeOf(item)}
+				e.limit, _ = item.At("contextTokens").Num()
+				e.window, _ = item.At("contextWindow").Num()
+				again := slices.ContainsFunc(entry.models, func(have providerModel) bool { return have.id == e.id })
+				entry.models = append(entry.models, e)
+				switch {
+				case again:
+				case e.limit > 0:
+					ownLimits[e.id] = e.limit
+				case e.window > 0:
+					ownSizes[e.id] = e.window
 				}
-				// A cap set by hand (contextTokens) and the size of the window (contextWindow, 200,000 if it is not given) are
-				// kept apart: the smaller one of both counts, as if they came from different entries of one model.
-				limit, ok := item.At("contextTokens").Num()
-				if !ok {
-					limit, ok = p.Value.At("contextTokens").Num()
+				limit := item.At("contextTokens")
+				if _, ok := limit.Num(); !ok {
+					limit = p.Value.At("contextTokens")
 				}
-				if ok && limit > 0 {
-					caps[id] = limit
+				if n, _ := limit.Num(); n > 0 {
+					limits[e.id] = n
 					continue
 				}
-				window, ok := item.At("contextWindow").Num()
-				if !ok || window <= 0 {
-					window = builtInWindow
+				sizes[e.id] = builtInWindow
+				if e.window > 0 {
+					sizes[e.id] = e.window
 				}
-				plain[id] = window
 			}
 		}
 		m.providers = append(m.providers, entry)
 	}
-	for id, n := range caps {
-		m.windows[id] = n
-	}
-	for id, n := range plain {
-		if cap, both := m.windows[id]; !both || n < cap {
-			m.windows[id] = n
+	m.windows, m.given = smaller(limits, sizes), smaller(ownLimits, ownSizes)
+}
+
+// smaller joins two maps; of what both have the smaller one counts.
+func smaller(a, b map[string]float64) map[string]float64 {
+	out := maps.Clone(a)
+	for id, n := range b {
+		if have, both := out[id]; !both || n < have {
+			out[id] = n
 		}
 	}
+	return out
 }
 
 // readCLI finds the providers that are programs: those of agents.defaults.cliBackends, and those of OpenClaw's own plugins.
@@ -335,9 +344,11 @@ func (m *models) infer(model string) string {
 			return ""
 		}
 	}
-	for _, ref := range m.catalog {
-		if (same(ref.model) || same(catalogModelID(ref.provider, ref.model))) && !add(ref.provider) {
-			return ""
+	for _, p := range m.providers {
+		for _, e := range p.models {
+			if (same(e.id) || same(catalogModelID(p.raw, span.Trim(e.id)))) && !add(p.raw) {
+				return ""
+			}
 		}
 	}
 	return found

@@ -12,12 +12,12 @@ import (
 	"oc/config"
 )
 
-// row is a row of a store and what `openclaw sessions` of 2026.7.35 showed for it, under a random configuration.
+// row is a row of a store and what `openclaw sessions` showed for it, under a random configuration.
 type row struct {
 	Key     string            `json:"key"`
 	AgentID string            `json:"agentId"`
 	Entry   map[string]string `json:"entry"`
-	Want    [6]any            `json:"want"` // provider, model, context tokens, runtime, its source, its label
+	Want    []any             `json:"want"` // provider, model, context tokens, runtime, its source, and of 2026.7.35 its label
 }
 
 func (r row) input() config.ModelInput {
@@ -33,27 +33,31 @@ func (r row) input() config.ModelInput {
 }
 
 func TestModelsOfRecordedRows(t *testing.T) {
-	data, err := os.ReadFile("testdata/models.json")
-	must(t, err)
-	var cases []struct {
-		Config json.RawMessage `json:"config"`
-		Rows   []row           `json:"rows"`
-	}
-	must(t, json.Unmarshal(data, &cases))
-	n := 0
-	for i, c := range cases {
-		conf := parse(t, string(c.Config))
-		for _, r := range c.Rows {
-			a := conf.Model(r.input())
-			got := [6]any{a.Provider, a.Model, a.ContextTokens, a.RuntimeID, a.RuntimeSource, a.RuntimeLabel}
-			if d := cmp.Diff(r.Want, got); d != "" {
-				t.Errorf("configuration %d, %s %v: %s", i, r.Key, r.Entry, d)
-			}
-			n++
+	for file, release := range map[string]config.Release{"models-2026.7.35.json": config.Release735, "models-2026.9.6.json": config.Release96} {
+		data, err := os.ReadFile("testdata/" + file)
+		must(t, err)
+		var cases []struct {
+			Config json.RawMessage `json:"config"`
+			Rows   []row           `json:"rows"`
 		}
-	}
-	if n < 600 {
-		t.Errorf("only %d rows", n)
+		must(t, json.Unmarshal(data, &cases))
+		n := 0
+		for i, c := range cases {
+			conf := parse(t, string(c.Config))
+			for _, r := range c.Rows {
+				in := r.input()
+				in.Release = release
+				a := conf.Model(in)
+				got := []any{a.Provider, a.Model, a.ContextTokens, a.RuntimeID, a.RuntimeSource, a.RuntimeLabel}[:len(r.Want)]
+				if d := cmp.Diff(r.Want, got); d != "" {
+					t.Errorf("%s, configuration %d, %s %v: %s", file, i, r.Key, r.Entry, d)
+				}
+				n++
+			}
+		}
+		if n < 350 {
+			t.Errorf("%s: only %d rows", file, n)
+		}
 	}
 }
 
