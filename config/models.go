@@ -101,13 +101,18 @@ type providerModel struct {
 }
 
 func newModels(c *Config) *models {
-	m := &models{memo: map[ModelInput]ModelAnswer{}, agents: map[string]string{}, cli: map[string]bool{}}
+	m := &models{memo: map[ModelInput]ModelAnswer{}, agents: map[string]string{}, byID: map[string]string{}, cli: map[string]bool{}}
 	seen := map[string]bool{}
 	for _, a := range c.agents {
 		if primary := configuredModel(a.Entry.At("model")); !seen[a.RawID] && primary != "" {
 			m.agents[a.RawID] = primary
 		}
 		seen[a.RawID] = true
+	}
+	for _, a := range c.Agents() {
+		if primary := configuredModel(a.Entry.At("model")); primary != "" {
+			m.byID[a.ID] = primary
+		}
 	}
 	defaults := c.root.At("agents", "defaults")
 	m.fallback = configuredModel(defaults.At("model"))

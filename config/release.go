@@ -112,11 +112,8 @@ func (m *models) resolve96(in ModelInput) (modelRef, string) {
 
 func (m *models) byDefault96(in ModelInput) (modelRef, string) {
 	text, source := m.fallback, "defaults"
-	for raw, own := range m.agents {
-		if NormalizeAgentID(raw) == NormalizeAgentID(in.Agent) {
-			text, source = own, "agent"
-			break
-		}
+	if own, ok := m.byID[NormalizeAgentID(in.Agent)]; ok && in.Agent != "" {
+		text, source = own, "agent"
 	}
 	if ref, ok := parse96(text, builtInProvider); ok {
 		return ref, source

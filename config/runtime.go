@@ -180,13 +180,9 @@ func (m *models) officialOpenAI() bool {
 
 // agentDefault is the model that an agent would run by itself, for a row that names no provider.
 func (m *models) agentDefault(in ModelInput) modelRef {
-	primary := m.fallback
-	agent := NormalizeAgentID(in.Agent)
-	for raw, own := range m.agents {
-		if NormalizeAgentID(raw) == agent {
-			primary = own
-			break
-		}
+	primary, ok := m.byID[NormalizeAgentID(in.Agent)]
+	if !ok {
+		primary = m.fallback
 	}
 	if primary != "" {
 		if ref, ok := catalogRef(primary); ok {
