@@ -73,6 +73,7 @@ type models struct {
 	memo map[ModelInput]ModelAnswer
 
 	agents    map[string]string  // the id of an agent as written -> its model; absent if the first such entry names none
+	byID      map[string]string  // the same by normalised id
 	fallback  string             // agents.defaults.model
 	context   *float64           // agents.defaults.contextTokens
 	windows   map[string]float64 // by model, with the size that 2026.7.35 gives to windows without one
