@@ -55,7 +55,7 @@ func lines(rows ...string) string { return strings.Join(rows, "\n") + "\n" }
 
 const head = `{"type":"session","version":3,"id":"s1","timestamp":"2026-01-02T00:00:00.000Z","cwd":"/"}`
 
-func said(id, parent, role, text string) string {
+func line(id, parent, role, text string) string {
 	if parent != "null" {
 		parent = `"` + parent + `"`
 	}
@@ -74,7 +74,7 @@ func glance(t *testing.T, s string) Glimpse {
 
 func TestGlance(t *testing.T) {
 	secret := "sk" + "-" + strings.Repeat("a1", 12)
-	g := glance(t, lines(head, said("a", "null", "user", "Hello  there"), said("bb", "a", "assistant", "my key is "+secret)))
+	g := glance(t, lines(head, line("a", "null", "user", "Hello  there"), line("bb", "a", "assistant", "my key is "+secret)))
 	want := Glimpse{
 		SessionID: "s1", FirstUser: "Hello  there", Preview: "my key is sk-a1a…a1a1", Speaker: "assistant",
 		First: 1767312001000, Last: 1767312002000, Messages: true, Whole: true,
@@ -86,32 +86,32 @@ func TestGlance(t *testing.T) {
 	for _, c := range []struct{ name, file, first, preview string }{
 		{"empty", "", "", ""},
 		{"header only", lines(head), "", ""},
-		{"torn tail", lines(head, said("a", "null", "user", "hi")) + `{"type":"message","id":"b","pare`, "hi", "hi"},
-		{"silent token is passed over", lines(head, said("a", "null", "user", "hi"), said("b", "a", "assistant", " no_reply.")), "hi", "hi"},
-		{"directive", lines(head, said("a", "null", "user", "[[reply_to: 12 ]] hi")), "hi", "hi"},
+		{"torn tail", lines(head, line("a", "null", "user", "hi")) + `{"type":"message","id":"b","pare`, "hi", "hi"},
+		{"silent token is passed over", lines(head, line("a", "null", "user", "hi"), line("b", "a", "assistant", " no_reply.")), "hi", "hi"},
+		{"directive", lines(head, line("a", "null", "user", "[[reply_to: 12 ]] hi")), "hi", "hi"},
 		{
 			"first message beyond the window",
-			lines(head, said("a", "null", "user", strings.Repeat("x", 9000)), said("b", "a", "assistant", "ok")), "", "ok",
+			lines(head, line("a", "null", "user", strings.Repeat("x", 9000)), line("b", "a", "assistant", "ok")), "", "ok",
 		},
 		{
 			"last line beyond the window",
-			lines(head, said("a", "null", "user", "hi"), said("b", "a", "assistant", strings.Repeat("x", 17000))), "hi", "",
+			lines(head, line("a", "null", "user", "hi"), line("b", "a", "assistant", strings.Repeat("x", 17000))), "hi", "",
 		},
 		{
 			"side branch does not show",
-			lines(head, said("a", "null", "user", "hi"), said("b", "a", "assistant", "shown"), said("c", "a", "assistant", "left"),
+			lines(head, line("a", "null", "user", "hi"), line("b", "a", "assistant", "shown"), line("c", "a", "assistant", "left"),
 				`{"type":"leaf","id":"l","parentId":"c","targetId":"b"}`), "hi", "shown",
 		},
 		{
 			"leaf that points nowhere",
-			lines(head, said("a", "null", "user", "hi"), `{"type":"leaf","id":"l","parentId":"a","targetId":"zz"}`), "hi", "",
+			lines(head, line("a", "null", "user", "hi"), `{"type":"leaf","id":"l","parentId":"a","targetId":"zz"}`), "hi", "",
 		},
 		{
 			"other session's message",
 			lines(head, `{"type":"message","id":"a","parentId":null,"message":{"role":"user","provenance":{"kind":"inter_session"},"content":"x"}}`,
-				said("b", "a", "user", "mine")), "mine", "mine",
+				line("b", "a", "user", "mine")), "mine", "mine",
 		},
-		{"parents in a circle", lines(head, said("a", "b", "user", "one"), said("b", "a", "assistant", "two")), "one", ""},
+		{"parents in a circle", lines(head, line("a", "b", "user", "one"), line("b", "a", "assistant", "two")), "one", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := glance(t, c.file)
@@ -123,7 +123,7 @@ func TestGlance(t *testing.T) {
 }
 
 func TestGlanceCuts(t *testing.T) {
-	g := glance(t, lines(head, said("a", "null", "user", strings.Repeat("가", 300))))
+	g := glance(t, lines(head, line("a", "null", "user", strings.Repeat("가", 300))))
 	if n := visible.Units(g.Preview); n != 200 || !strings.HasSuffix(g.Preview, "…") {
 		t.Errorf("preview of %d units", n)
 	}
@@ -133,7 +133,7 @@ func TestGlanceCuts(t *testing.T) {
 }
 
 func TestGlanceLongLastLine(t *testing.T) {
-	g := glance(t, lines(head, said("a", "null", "user", "hi"),
+	g := glance(t, lines(head, line("a", "null", "user", "hi"),
 		`{"type":"message","id":"b","parentId":"a","timestamp":"2026-01-03T00:00:00.000Z","message":{"role":"user","content":"`+
 			strings.Repeat("x", 3<<20)+`","timestamp":1767400000000}}`))
 	if g.Last != 1767400000000 || g.First != 1767312001000 {
@@ -145,7 +145,7 @@ func BenchmarkGlance(b *testing.B) {
 	var rows []string
 	rows = append(rows, head)
 	for i := range 200 {
-		rows = append(rows, said(fmt.Sprint("m", i), "null", "user", strings.Repeat("words and words ", 20)))
+		rows = append(rows, line(fmt.Sprint("m", i), "null", "user", strings.Repeat("words and words ", 20)))
 	}
 	s := lines(rows...)
 	r := strings.NewReader(s)

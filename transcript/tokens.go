@@ -1,0 +1,214 @@
+package transcript
+
+import (
+	"unicode/utf8"
+
+	"oc/store/span"
+	"oc/transcript/visible"
+)
+
+// RuntimeContext is the custom type of messages that OpenClaw adds for one run
+// and does not count.
+const RuntimeContext = "openclaw.runtime-context"
+
+const imageUnits = 4800
+
+// Tokens is what a message costs by OpenClaw's rule of thumb: four UTF-16 units
+// a token, an image 1200 (spec/transcript.md 2.1). role and raw are those of a
+// Said.
+func Tokens(role string, raw []byte) int { return (tokenUnits(role, raw) + 3) / 4 }
+
+func tokenUnits(role string, raw []byte) int {
+	text := func(raw []byte) int {
+		s, _ := span.Text(raw)
+		return visible.Units(s)
+	}
+	content := func() []byte { return span.Member(raw, "content") }
+	switch role {
+	case "user", "custom", "toolResult":
+		c := content()
+		switch span.KindOf(c) {
+		case span.String:
+			return text(c)
+		case span.Object: // one block; OpenClaw wraps it when it loads the row
+			return blockUnits(c)
+		}
+		n := 0
+		_, _ = span.Items(c, 0, func(block []byte) error {
+			n += blockUnits(block)
+			return nil
+		})
+		return n
+	case "assistant":
+		c := content()
+		if span.KindOf(c) == span.String {
+			return text(c)
+		}
+		n := 0
+		_, _ = span.Items(c, 0, func(block []byte) error {
+			switch kind, _ := span.Text(span.Member(block, "type")); kind {
+			case "text":
+				n += text(span.Member(block, "text"))
+			case "thinking":
+				n += text(span.Member(block, "thinking"))
+			case "toolCall":
+				n += text(span.Member(block, "name")) + compactUnits(span.Member(block, "arguments"))
+			}
+			return nil
+		})
+		return n
+	case "bashExecution":
+		return text(span.Member(raw, "command")) + text(span.Member(raw, "output"))
+	case "branchSummary", "compactionSummary":
+		return text(span.Member(raw, "summary"))
+	}
+	return 0
+}
+
+// blockUnits is the length of a block in a message that is not an assistant's.
+func blockUnits(block []byte) int {
+	text := func(name string) int {
+		s, _ := span.Text(span.Member(block, name))
+		return visible.Units(s)
+	}
+	switch kind, _ := span.Text(span.Member(block, "type")); kind {
+	case "image":
+		return imageUnits
+	case "text":
+		return text("text")
+	case "toolResult", "tool_result":
+		if n := text("text"); n > 0 {
+			return n
+		}
+		return text("content")
+	}
+	return 0
+}
+
+// compactUnits is the length of JSON.stringify of a raw value, where an absent
+// one reads "undefined".
+func compactUnits(raw []byte) int {
+	if raw == nil {
+		return len("undefined")
+	}
+	return visible.Units(string(compact(nil, raw)))
+}
+
+// compact appends a raw value as JSON.stringify writes it without indent.
+func compact(dst, raw []byte) []byte {
+	switch span.KindOf(raw) {
+	case span.Object:
+		type member struct {
+			name string
+			val  []byte
+		}
+		var ms []member
+		_, _ = span.Each(raw, 0, func(key, val []byte) error {
+			name, _ := span.Text(key)
+			ms = append(ms, member{name, val})
+			return nil
+		})
+		dst = append(dst, '{')
+		for i, m := range span.Ordered(ms, func(m *member) string { return m.name }) {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(span.Quote(dst, m.name), ':')
+			dst = compact(dst, m.val)
+		}
+		return append(dst, '}')
+	case span.Array:
+		dst = append(dst, '[')
+		n := 0
+		_, _ = span.Items(raw, 0, func(val []byte) error {
+			if n > 0 {
+				dst = append(dst, ',')
+			}
+			n++
+			dst = compact(dst, val)
+			return nil
+		})
+		return append(dst, ']')
+	}
+	return span.AppendValue(dst, raw, 0)
+}
+
+// SumTokens adds up what messages cost. Runtime context is not counted.
+func SumTokens(messages []Said) (n int) {
+	for _, m := range messages {
+		if m.Role == "custom" {
+			if kind, _ := span.Text(span.Member(m.Raw, "customType")); kind == RuntimeContext {
+				continue
+			}
+		}
+		n += Tokens(m.Role, m.Raw)
+	}
+	return n
+}
+
+// Estimate is how full a context is.
+type Estimate struct {
+	Tokens   float64 // Usage + Trailing
+	Usage    float64 // what the last answer reported
+	Trailing int     // by rule of thumb for what follows it, or for all
+	Last     int     // index of that answer, -1 if there is none
+}
+
+// EstimateContext is OpenClaw's estimate of a context: what its last successful
+// answer reported, and a rule of thumb for the messages behind it
+// (spec/transcript.md 2.3). An answer that reported zeros counts.
+func EstimateContext(messages []Said) Estimate {
+	e := Estimate{Last: -1}
+	for i := len(messages) - 1; i >= 0; i-- {
+		m := messages[i]
+		if m.Role != "assistant" {
+			continue
+		}
+		usage := span.Member(m.Raw, "usage")
+		stop, _ := span.Text(span.Member(m.Raw, "stopReason"))
+		state, _ := span.Text(span.Path(usage, "contextUsage", "state"))
+		if span.KindOf(usage) != span.Object || stop == "aborted" || stop == "error" || state == "unavailable" {
+			continue
+		}
+		e.Last = i
+		number := func(names ...string) float64 {
+			f, _ := span.Float(span.Path(usage, names...))
+			return f
+		}
+		if state == "available" {
+			e.Usage = number("contextUsage", "totalTokens")
+		} else if e.Usage = number("totalTokens"); e.Usage == 0 {
+			e.Usage = number("input") + number("output") + number("cacheRead") + number("cacheWrite")
+		}
+		break
+	}
+	for _, m := range messages[e.Last+1:] {
+		e.Trailing += Tokens(m.Role, m.Raw)
+	}
+	e.Tokens = e.Usage + float64(e.Trailing)
+	return e
+}
+
+// Chars is the length of a text for estimates that know of wide scripts: each
+// of their characters counts four, which is one token (spec/transcript.md 2.2).
+func Chars(s string) (n int) {
+	for i := 0; i < len(s); {
+		r, w := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && w == 1:
+			if s[i] == 0xed && i+2 < len(s) { // a lone surrogate
+				w = 3
+			}
+			n++
+		case r >= 0x2e80 && r <= 0x9fff, r >= 0xa000 && r <= 0xa4ff, r >= 0xac00 && r <= 0xd7af, r >= 0xf900 && r <= 0xfaff,
+			r >= 0xff01 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6, r >= 0x20000 && r <= 0x2fa1f:
+			n += 4
+		case r > 0xffff:
+			n += 2
+		default:
+			n++
+		}
+		i += w
+	}
+	return n
+}
