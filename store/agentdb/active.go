@@ -47,7 +47,7 @@ func (db *DB) Active(sessionID string, f func(Event) error) error {
 		return db.hot(`JOIN session_transcript_active_events AS a USING (session_id)
 			WHERE session_id = ?1 AND a.event_seq = seq ORDER BY a.active_position`, f, sessionID)
 	}
-	var tree transcript.Tree
+	tree := transcript.Tree{Rules: transcript.DatabaseRules}
 	var all []int64 // of rows that are none of a tree's
 	offset := int64(0)
 	err = db.Events(sessionID, func(e Event) error {

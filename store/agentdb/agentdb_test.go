@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -393,9 +392,4 @@ func FuzzCut(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
-}
-
-func readAll(r io.ReaderAt, size int64) string {
-	b, _ := io.ReadAll(io.NewSectionReader(r, 0, size))
-	return string(b)
 }
