@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -230,34 +229,49 @@ func lastEntries(b []byte, n int) []Entry {
 // activeTail keeps the entries of the active branch, as far as these lines
 // tell. A leaf row that points outside them leaves nothing.
 func activeTail(entries []Entry) []Entry {
+	rows, _ := ActiveRows(entries)
+	active := make([]Entry, len(rows))
+	for i, n := range rows {
+		active[i] = entries[n]
+	}
+	return active
+}
+
+// ActiveRows tells which of the last entries of a transcript are on its active
+// branch, as OpenClaw's history readers see it: all of them where no row says
+// otherwise, and the last compaction before them. known is false where a leaf row
+// points outside, or the parents go in a circle.
+func ActiveRows(entries []Entry) (rows []int, known bool) {
 	var t Tree
 	for i := range entries {
 		t.Add(&entries[i], Place{Line: i})
 	}
-	switch {
-	case t.flags.InvalidLeaf:
-		return nil
-	case !t.flags.ExplicitLeaf:
-		return entries
+	if t.flags.InvalidLeaf {
+		return nil, false
+	}
+	if !t.flags.ExplicitLeaf {
+		for i := range entries {
+			rows = append(rows, i)
+		}
+		return rows, true
 	}
 	path, loop := t.path(t.leaf)
 	if loop {
-		return nil
+		return nil, false
 	}
-	active := make([]Entry, 0, len(path)+1)
-	path = slices.DeleteFunc(path, func(i int32) bool { return t.nodes[i].bits&leafRow != 0 })
-	if len(path) > 0 {
-		for i := int(t.nodes[path[0]].line) - 1; i >= 0; i-- {
+	for _, n := range path {
+		if t.nodes[n].bits&leafRow == 0 {
+			rows = append(rows, int(t.nodes[n].line))
+		}
+	}
+	if len(rows) > 0 {
+		for i := rows[0] - 1; i >= 0; i-- {
 			if entries[i].Kind == Compaction {
-				active = append(active, entries[i])
-				break
+				return append([]int{i}, rows...), true
 			}
 		}
 	}
-	for _, n := range path {
-		active = append(active, entries[t.nodes[n].line])
-	}
-	return active
+	return rows, true
 }
 
 var bom = []byte("\xef\xbb\xbf")

@@ -1,0 +1,29 @@
+package transcript
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+
+// Decompress gives the lines of r: r itself, or what it holds if it is a zstd
+// stream, as archives of transcripts and rows of a database may be. The caller
+// closes the result, which does not close r. Memory for decompressing is
+// bounded by 128 MiB, whatever the stream asks for.
+func Decompress(r io.Reader) (io.ReadCloser, error) {
+	head := make([]byte, len(zstdMagic))
+	n, err := io.ReadFull(r, head)
+	r = io.MultiReader(bytes.NewReader(head[:n]), r)
+	if err != nil || !bytes.Equal(head, zstdMagic) {
+		return io.NopCloser(r), nil // the reader gets the error, if it is one
+	}
+	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return nil, fmt.Errorf("decompress the transcript: %w", err)
+	}
+	return d.IOReadCloser(), nil
+}
