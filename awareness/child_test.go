@@ -2,6 +2,7 @@ package awareness
 
 import (
 	"context"
+	"database/sql"
 	"flag"
 	"fmt"
 	"os"
@@ -47,6 +48,18 @@ func beChild(role string, args []string) error {
 			})
 			if err != nil {
 				return err
+			}
+		}
+		return nil
+	case "crash": // path: dies with one event in the write-ahead log alone
+		db, err := sql.Open("sqlite", args[0])
+		if err != nil {
+			return err
+		}
+		db.SetMaxOpenConns(1)
+		for _, s := range []string{"PRAGMA journal_mode=WAL", "PRAGMA wal_autocheckpoint=0", event(1, child, GoalChanged, ""), head(child, "main", 1, 0)} {
+			if _, err := db.Exec(s); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
 			}
 		}
 		return nil
