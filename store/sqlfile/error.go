@@ -115,6 +115,8 @@ func guard(f func() error) (err error) {
 
 type panicked struct{ r any }
 
+var errDead = &panicked{"it was stopped before"}
+
 func (p *panicked) Error() string { return fmt.Sprintf("the database engine stopped: %v", p.r) }
 func (p *panicked) Code() int     { return lib.SQLITE_CORRUPT }
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -58,8 +57,7 @@ func look(path string) (files, error) {
 		case !info.Mode().IsRegular():
 			return f, &fs.PathError{Op: "open", Path: path + p.suffix, Err: errors.New("not a regular file")}
 		}
-		st := info.Sys().(*syscall.Stat_t)
-		*p.at = side{exists: true, id: fileID{uint64(st.Dev), st.Ino}, size: info.Size(), mtime: info.ModTime()}
+		*p.at = side{exists: true, id: identify(path+p.suffix, info), size: info.Size(), mtime: info.ModTime()}
 	}
 	if f.jr.size > 0 {
 		hot, err := isHot(path + "-journal")

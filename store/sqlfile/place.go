@@ -3,10 +3,8 @@ package sqlfile
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -109,21 +107,11 @@ func (p *place) lock(path string) error {
 		}
 		p.held = f
 	}
-	set := func(kind int16, start, length int64) error {
-		lock := syscall.Flock_t{Type: kind, Whence: io.SeekStart, Start: start, Len: length}
-		switch err := syscall.FcntlFlock(p.held.Fd(), syscall.F_SETLK, &lock); {
-		case err == nil:
-			return nil
-		case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EACCES):
-			return errLocked
-		}
-		return errUnusable
-	}
-	if err := set(syscall.F_RDLCK, pendingByte, 1); err != nil {
+	if err := lockShared(p.held, pendingByte, 1); err != nil {
 		return err
 	}
-	err := set(syscall.F_RDLCK, sharedFirst, sharedSize)
-	if e := set(syscall.F_UNLCK, pendingByte, 1); err == nil {
+	err := lockShared(p.held, sharedFirst, sharedSize)
+	if e := unlock(p.held, pendingByte, 1); err == nil {
 		err = e
 	}
 	return err
@@ -141,11 +129,8 @@ func (p *place) alone(path string) (bool, error) {
 		}
 		p.shm = f
 	}
-	probe := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: aliveByte, Len: 1}
-	if err := syscall.FcntlFlock(p.shm.Fd(), syscall.F_GETLK, &probe); err != nil {
-		return false, errUnusable
-	}
-	return probe.Type == syscall.F_UNLCK, nil
+	taken, err := isLocked(p.shm, aliveByte, 1)
+	return !taken, err
 }
 
 // rollbackKind says whether the database says of itself that it has a rollback journal and no write-ahead log.

@@ -147,6 +147,7 @@ func readImmutable(ctx context.Context, was files, path string, cost *Cost, f fu
 	tx, err := begin(ctx, uri(was.path, "mode=ro", "immutable=1", readPragmas), path, Immutable, cost, "BEGIN")
 	if err == nil {
 		tx.still = was.same
+		defer tx.close() // should f panic
 		err = f(tx)
 		tx.close()
 	}
@@ -195,6 +196,7 @@ func readShared(ctx context.Context, was files, path string, cost *Cost, f func(
 	if alone {
 		tx.still = now.same
 	}
+	defer p.close(tx) // should f panic
 	err = f(tx)
 	p.close(tx)
 	if moved := tx.still(); moved != nil {
@@ -222,6 +224,7 @@ func readLocked(ctx context.Context, was files, path string, cost *Cost, f func(
 	if err != nil {
 		return err
 	}
+	defer p.close(tx) // should f panic
 	err = f(tx)
 	p.close(tx)
 	return err

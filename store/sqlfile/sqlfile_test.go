@@ -532,3 +532,32 @@ func BenchmarkRead(b *testing.B) {
 		})
 	}
 }
+
+// A panic of the engine is an error of the file, and the connection is left alone after it.
+func TestEnginePanics(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	run(t, "closed", path)
+	err := Read(context.Background(), path, func(tx *Tx) error {
+		err := tx.guard(func() error { panic("out of its mind") })
+		if again := tx.Each("SELECT 1", nil); again == nil {
+			t.Error("the connection was used again")
+		}
+		return tx.wrap(err)
+	})
+	if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "out of its mind") {
+		t.Error(err)
+	}
+	if err := childRead(path, "2", "immutable"); err != nil {
+		t.Error(err)
+	}
+	mine := errors.New("mine")
+	defer func() {
+		if recover() != mine {
+			t.Error("the caller's own panic was swallowed")
+		}
+		if len(places) != 0 {
+			t.Errorf("still open: %v", places)
+		}
+	}()
+	Read(context.Background(), path, func(*Tx) error { panic(mine) })
+}

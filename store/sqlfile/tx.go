@@ -26,6 +26,20 @@ type Tx struct {
 	idle    map[string]driver.Stmt     // prepared statements not in use, by text
 	columns map[string]map[string]bool // by table
 	open    bool
+	dead    bool // the engine stopped within it: it may hold locks of its own and is not to be called again
+}
+
+// guard calls the driver.
+func (tx *Tx) guard(f func() error) error {
+	if tx.dead {
+		return errDead
+	}
+	err := guard(f)
+	var p *panicked
+	if errors.As(err, &p) {
+		tx.dead = true
+	}
+	return err
 }
 
 // No busy timeout when reading: this room holds a lock of its own then, and must let go of it before it tries again.
@@ -65,7 +79,7 @@ func begin(ctx context.Context, dsn, path string, mode Mode, cost *Cost, sql str
 	}
 	tx := &Tx{ctx: ctx, path: path, mode: mode, cost: *cost, idle: map[string]driver.Stmt{}, columns: map[string]map[string]bool{}}
 	tx.still = func() error { return nil }
-	err := guard(func() (err error) {
+	err := tx.guard(func() (err error) {
 		tx.conn, err = new(sqlite.Driver).Open(dsn)
 		return err
 	})
@@ -117,10 +131,10 @@ func (tx *Tx) wrap(err error) error {
 }
 
 func (tx *Tx) close() {
-	if tx.conn == nil {
+	if tx.conn == nil || tx.dead {
 		return
 	}
-	_ = guard(func() error { // nothing to be saved depends on these
+	_ = tx.guard(func() error { // nothing to be saved depends on these
 		if tx.open {
 			tx.ctx = context.WithoutCancel(tx.ctx)
 			tx.exec("ROLLBACK")
@@ -130,7 +144,7 @@ func (tx *Tx) close() {
 		}
 		return nil
 	})
-	_ = guard(tx.conn.Close)
+	_ = tx.guard(tx.conn.Close)
 	tx.conn, tx.open = nil, false
 }
 
@@ -213,16 +227,16 @@ func (tx *Tx) Each(query string, f func(*Row) error, args ...any) error {
 		return tx.wrap(err)
 	}
 	var rows driver.Rows
-	err = guard(func() (err error) {
+	err = tx.guard(func() (err error) {
 		rows, err = stmt.(driver.StmtQueryContext).QueryContext(tx.ctx, named(args))
 		return err
 	})
 	if err != nil {
-		_ = guard(stmt.Close)
+		_ = tx.guard(stmt.Close)
 		return tx.wrap(err)
 	}
 	defer func() {
-		_ = guard(rows.Close)
+		_ = tx.guard(rows.Close)
 		tx.release(query, stmt)
 	}()
 	row := Row{vals: make([]driver.Value, len(rows.Columns()))}
@@ -231,7 +245,7 @@ func (tx *Tx) Each(query string, f func(*Row) error, args ...any) error {
 		if err := tx.ctx.Err(); err != nil {
 			return err
 		}
-		switch err := guard(next); {
+		switch err := tx.guard(next); {
 		case err == io.EOF:
 			return nil
 		case err != nil:
@@ -257,7 +271,7 @@ func (tx *Tx) exec(query string, args ...any) (changed int64, err error) {
 		return 0, err
 	}
 	defer tx.release(query, stmt)
-	err = guard(func() error {
+	err = tx.guard(func() error {
 		res, err := stmt.(driver.StmtExecContext).ExecContext(tx.ctx, named(args))
 		if err == nil {
 			changed, err = res.RowsAffected()
@@ -273,7 +287,7 @@ func (tx *Tx) prepare(query string) (stmt driver.Stmt, err error) {
 		delete(tx.idle, query)
 		return s, nil
 	}
-	err = guard(func() error {
+	err = tx.guard(func() error {
 		stmt, err = tx.conn.Prepare(query)
 		return err
 	})
@@ -282,7 +296,7 @@ func (tx *Tx) prepare(query string) (stmt driver.Stmt, err error) {
 
 func (tx *Tx) release(query string, stmt driver.Stmt) {
 	if _, taken := tx.idle[query]; taken || len(tx.idle) >= 32 {
-		_ = guard(stmt.Close)
+		_ = tx.guard(stmt.Close)
 		return
 	}
 	tx.idle[query] = stmt
