@@ -11,8 +11,8 @@ import (
 
 // detail is what a listing shows of a row's transcript, where it was asked for.
 type detail struct {
-	title, preview, speaker string
-	failed                  string // why the transcript could not be looked at
+	store.Detail
+	title string
 
 	withTitle, withPreview, withMessages bool
 }
@@ -25,20 +25,19 @@ func titled(details []detail) bool {
 func (c *Call) describe(ctx context.Context, l *listing) ([]detail, error) {
 	all := make([]detail, len(l.rows))
 	n := int(c.Int("messages"))
-	if !c.Bool("titles") && !c.Bool("preview") && n == 0 {
+	titles, previews := c.Bool("titles"), c.Bool("preview")
+	if !titles && !previews && n == 0 {
 		return all, nil
 	}
-	for i, r := range l.rows {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	found, err := store.Details(ctx, l.rows, store.Want{Glance: titles || previews, Messages: n})
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range found {
+		all[i] = detail{Detail: d, withTitle: titles, withPreview: previews, withMessages: n > 0}
+		if titles {
+			all[i].title = titleOf(l.rows[i], d.Glimpse)
 		}
-		d := &all[i]
-		d.withTitle, d.withPreview, d.withMessages = c.Bool("titles"), c.Bool("preview"), n > 0
-		g, err := r.Glance(ctx)
-		if err != nil {
-			d.failed = err.Error()
-		}
-		d.title, d.preview, d.speaker = titleOf(r, g), g.Preview, g.Speaker
 	}
 	return all, nil
 }
@@ -53,15 +52,16 @@ func titleOf(r *store.Row, g transcript.Glimpse) string {
 
 // line is a detail in one cell of a table.
 func (d *detail) line() string {
+	preview := d.Glimpse.Preview
 	switch {
-	case d.failed != "":
-		return "unreadable: " + d.failed
-	case d.withTitle && d.withPreview && d.preview != "":
-		return d.title + " | " + d.preview
+	case d.Err != nil:
+		return "unreadable: " + d.Err.Error()
+	case d.withTitle && d.withPreview && preview != "":
+		return d.title + " | " + preview
 	case d.withTitle:
 		return d.title
 	}
-	return d.preview
+	return preview
 }
 
 func (d *detail) print(p *span.Printer) {
@@ -69,17 +69,24 @@ func (d *detail) print(p *span.Printer) {
 		p.Key("derivedTitle").String(d.title)
 	}
 	if d.withPreview {
-		if p.Key("lastMessagePreview"); d.preview == "" {
-			p.Null()
-		} else {
-			p.String(d.preview)
-		}
+		optional(p, "lastMessagePreview", d.Glimpse.Preview)
 	}
 	if d.withMessages {
 		p.Key("messages").Array()
+		for _, m := range d.Messages {
+			p.Object()
+			p.Key("role").String(m.Role)
+			p.Key("text").String(m.Text)
+			if p.Key("timestamp"); m.At > 0 {
+				p.Float(m.At)
+			} else {
+				p.Null()
+			}
+			p.End()
+		}
 		p.End()
 	}
-	if d.failed != "" {
-		p.Key("transcriptError").String(d.failed)
+	if d.Err != nil {
+		p.Key("transcriptError").String(d.Err.Error())
 	}
 }

@@ -60,11 +60,12 @@ func group(all *[]*tally, name string) *tally {
 // showSummary answers sessions list --summary: totals by kind, agent and cron job of the rows that pass the filters.
 func (c *Call) showSummary(ctx context.Context, l *listing) error {
 	s := summary{all: tally{name: "all"}}
-	for _, r := range l.rows {
-		size, err := r.TranscriptBytes(ctx)
-		if err != nil {
-			return storeError(r.Store(), err)
-		}
+	found, err := store.Details(ctx, l.rows, store.Want{Bytes: true})
+	if err != nil {
+		return Failf("%w", err)
+	}
+	for i, r := range l.rows {
+		size := found[i].Bytes
 		s.all.add(r, size)
 		group(&s.kinds, r.ListKind()).add(r, size)
 		agent := r.Store().Agent

@@ -76,6 +76,26 @@ func (l *listing) table(c *Call, details []detail) {
 		t.Row(cells...)
 	}
 	t.End()
+	for i := range details {
+		if details[i].withMessages {
+			said(c, l.rows[i].Key, details[i].Messages)
+		}
+	}
+}
+
+// said shows the last messages of a session below its key.
+func said(c *Call, key string, messages []store.Said) {
+	c.Out.Printf("\n%s\n", c.Out.Paint(term.Bold, key))
+	if len(messages) == 0 {
+		c.Out.Printf("  nothing was said\n")
+	}
+	for _, m := range messages {
+		when := term.Unknown
+		if m.At > 0 {
+			when = term.Time(int64(m.At))
+		}
+		c.Out.Printf("  %s, %s\n%s\n", m.Role, when, term.Styled(term.Wrap(term.Escape(m.Text), c.Out.Width(), "    ")))
+	}
 }
 
 // shorten leaves "agent:<id>:" out of keys where the agent stands beside them, unless another row has just that shorter key. Commands

@@ -100,6 +100,8 @@ func (r *Row) Explain(ctx context.Context, acp ACP) (*Explanation, error) {
 	return x, nil
 }
 
+func millis(ms int64) time.Time { return time.UnixMilli(ms) }
+
 func (r *Row) transcriptFacts(ctx context.Context) TranscriptFacts {
 	place := r.sessions.Place()
 	c, info, missing := place.Find(&r.Entry)

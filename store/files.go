@@ -95,19 +95,6 @@ func (r *Row) Transcript() (c jsonfile.Candidate, info os.FileInfo, missing bool
 	return r.sessions.Place().Find(&r.Entry)
 }
 
-// Glance looks at the two ends of a row's transcript. A session without one
-// has nothing to show, which is no error.
-func (r *Row) Glance(ctx context.Context) (transcript.Glimpse, error) {
-	if r.sessions.Era == SQLiteEra {
-		return r.sessions.glanceDatabase(ctx, r)
-	}
-	c, info, missing := r.Transcript()
-	if missing {
-		return transcript.Glimpse{}, nil
-	}
-	return glanceFile(c.Path, info.Size())
-}
-
 func glanceFile(path string, size int64) (transcript.Glimpse, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -148,7 +135,7 @@ func (s *Sessions) Unlinked(ctx context.Context) ([]Unlinked, []error) {
 	}
 	archives := map[string][]string{}
 	for _, it := range items {
-		if it.Class == jsonfile.Archive && it.Session != "" {
+		if archived(&it) {
 			archives[it.Session] = append(archives[it.Session], it.Path)
 		}
 	}
@@ -191,17 +178,4 @@ func (s *Sessions) sharing(ctx context.Context, problems *[]error) []*Sessions {
 		out = append(out, o)
 	}
 	return out
-}
-
-// TranscriptBytes is the size of a row's current transcript, 0 where it has
-// none.
-func (r *Row) TranscriptBytes(ctx context.Context) (int64, error) {
-	if r.sessions.Era == SQLiteEra {
-		return r.sessions.sizeDatabase(ctx, r)
-	}
-	_, info, missing := r.Transcript()
-	if missing {
-		return 0, nil
-	}
-	return info.Size(), nil
 }

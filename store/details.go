@@ -1,0 +1,200 @@
+package store
+
+import (
+	"context"
+	"os"
+
+	"oc/store/agentdb"
+	"oc/store/jsonfile"
+	"oc/store/span"
+	"oc/transcript"
+	"oc/transcript/visible"
+)
+
+// A Want says what to look up in the transcripts of rows.
+type Want struct {
+	Glance   bool // the two ends, for titles and previews
+	Messages int  // the last so many messages that say something
+	Bytes    bool // how large each is
+}
+
+// A Detail is what was found of one row. A session without a transcript has an
+// empty one.
+type Detail struct {
+	Glimpse  transcript.Glimpse
+	Messages []Said // the oldest first
+	Bytes    int64
+	Err      error // why the transcript could not be read
+}
+
+// A Said is a message as a reader may see it: cleaned, and with secrets
+// masked.
+type Said struct {
+	Role string
+	Text string
+	At   float64 // epoch milliseconds; 0 unknown
+}
+
+// Bytes that a glance looks at, at either end of a transcript.
+const (
+	headBytes = 8 << 10
+	tailBytes = 16 << 10
+	saidUnits = 8000 // UTF-16 units of one message
+)
+
+// Details looks the rows up, each database once. The error is that of a
+// database, or of ctx; what is wrong with one transcript is in its Detail.
+func Details(ctx context.Context, rows []*Row, w Want) ([]Detail, error) {
+	out := make([]Detail, len(rows))
+	inside := map[*Sessions][]int{}
+	for i, r := range rows {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if r.sessions.Era == SQLiteEra {
+			inside[r.sessions] = append(inside[r.sessions], i)
+			continue
+		}
+		out[i] = r.fileDetail(w)
+	}
+	for s, at := range inside {
+		err := agentdb.Read(ctx, s.Path, func(db *agentdb.DB) error {
+			for _, i := range at {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				out[i] = rowDetail(db, rows[i], w)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (r *Row) fileDetail(w Want) (d Detail) {
+	c, info, missing := r.Transcript()
+	if missing {
+		return d
+	}
+	d.Bytes = info.Size()
+	if !w.Glance && w.Messages == 0 {
+		return d
+	}
+	f, err := os.Open(c.Path)
+	if err != nil {
+		d.Err = err
+		return d
+	}
+	defer f.Close()
+	if w.Glance {
+		d.Glimpse, d.Err = transcript.Glance(f, info.Size())
+	}
+	if w.Messages > 0 && d.Err == nil {
+		var tail transcript.Tail
+		tail, d.Err = transcript.ReadTail(f, info.Size(), transcript.TailLimits{Messages: 4*w.Messages + 20})
+		for i := range tail.Rows {
+			d.Messages = appendSaid(d.Messages, tail.Rows[i].Message, w.Messages)
+		}
+	}
+	return d
+}
+
+func rowDetail(db *agentdb.DB, r *Row, w Want) (d Detail) {
+	id := r.Columns.SessionID
+	if w.Bytes {
+		size, err := db.Size(id)
+		if d.Bytes, d.Err = size.Bytes, err; err != nil {
+			return d
+		}
+	}
+	if w.Glance {
+		ends, err := db.Ends(id, headBytes, tailBytes)
+		if err == nil {
+			d.Glimpse, err = transcript.Glance(ends, ends.Size)
+		}
+		if d.Err = err; err != nil {
+			return d
+		}
+	}
+	if w.Messages > 0 {
+		d.Err = db.Active(id, func(e agentdb.Event) error {
+			if entry, err := transcript.Parse(e.Line); err == nil {
+				d.Messages = appendSaid(d.Messages, entry.Message, w.Messages)
+			}
+			return nil
+		})
+	}
+	return d
+}
+
+// appendSaid appends what a raw message says to a reader, if anything, and
+// keeps the last n.
+func appendSaid(all []Said, message []byte, n int) []Said {
+	role := transcript.Role(message)
+	if role != "user" && role != "assistant" {
+		return all
+	}
+	text := transcript.Text(message)
+	if role == "assistant" {
+		if visible.Silent(text) {
+			return all
+		}
+		text = visible.Clean(text, visible.History)
+	}
+	if text = span.Trim(text); text == "" {
+		return all
+	}
+	text = visible.Redact(text)
+	if visible.Units(text) > saidUnits {
+		text, _ = visible.Cut(text, saidUnits)
+		text += "…"
+	}
+	said := Said{Role: role, Text: text}
+	said.At, _ = span.Float(span.Member(message, "timestamp"))
+	if len(all) == n {
+		all = all[:copy(all, all[1:])]
+	}
+	return append(all, said)
+}
+
+// explainDatabase adds what the database tells of a session: the size of its
+// current transcript, earlier ones, and archives that are not files yet.
+func (s *Sessions) explainDatabase(ctx context.Context, r *Row, x *Explanation) error {
+	return agentdb.Read(ctx, s.Path, func(db *agentdb.DB) error {
+		x.Lineage = nil
+		size, err := db.Size(r.Columns.SessionID)
+		if err != nil {
+			return err
+		}
+		x.Transcript = TranscriptFacts{Bytes: size.Bytes, Rows: size.Events, First: size.First, Last: size.Last, Missing: size.Events == 0}
+		windows, err := db.Windows(r.Key)
+		if err != nil {
+			return err
+		}
+		for _, w := range windows {
+			if !w.Current {
+				reason := w.Reason
+				if reason == "" {
+					reason = "earlier"
+				}
+				x.Lineage = append(x.Lineage, Archive{Reason: reason, ID: w.SessionID, At: millis(w.UpdatedAt), Bytes: w.Size.Bytes})
+			}
+		}
+		archives, err := db.Archives(r.Key)
+		if err != nil {
+			return err
+		}
+		for _, a := range archives {
+			if !a.Published {
+				x.Lineage = append(x.Lineage, Archive{Reason: a.Reason, ID: a.SessionID, At: millis(a.CreatedAt), Bytes: a.Bytes})
+			}
+		}
+		return nil
+	})
+}
+
+// archived tells whether a file is an archive of a transcript.
+func archived(it *jsonfile.Item) bool { return it.Class == jsonfile.Archive && it.Session != "" }
