@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -51,6 +52,41 @@ func beChild(role string, args []string) error {
 			}
 		}
 		return nil
+	case "wal": // path: turns it into a database with a write-ahead log
+		db, err := sql.Open("sqlite", args[0])
+		if err == nil {
+			_, err = db.Exec("PRAGMA journal_mode=WAL")
+		}
+		if err == nil {
+			err = db.Close()
+		}
+		return err
+	case "commit": // path: commits 100 times a second until its input ends, then reports the slowest commit
+		db, err := sql.Open("sqlite", args[0]+"?_pragma=busy_timeout(5000)&_pragma=synchronous(1)")
+		if err != nil {
+			return err
+		}
+		db.SetMaxOpenConns(1)
+		if _, err := db.Exec("PRAGMA journal_mode=WAL"); err != nil {
+			return err
+		}
+		fmt.Println("ready")
+		stop := make(chan bool)
+		go func() { io.Copy(io.Discard, os.Stdin); close(stop) }()
+		var slowest time.Duration
+		for {
+			select {
+			case <-stop:
+				fmt.Println(slowest)
+				return db.Close()
+			case <-time.After(10 * time.Millisecond):
+			}
+			begun := time.Now()
+			if _, err := db.Exec("UPDATE session_state_heads SET updated_at = updated_at + 1 WHERE session_key = ?", child); err != nil {
+				return err
+			}
+			slowest = max(slowest, time.Since(begun))
+		}
 	case "crash": // path: dies with one event in the write-ahead log alone
 		db, err := sql.Open("sqlite", args[0])
 		if err != nil {
