@@ -42,7 +42,7 @@ func Clean(s string, p Profile) string {
 // fuel bounds the looking ahead in one text.
 type fuel struct{ left int }
 
-func fuelFor(s string) *fuel { return &fuel{64<<20 + 16*len(s)} }
+func fuelFor(s string) *fuel { return &fuel{16<<20 + 16*len(s)} }
 
 // burn pays for n steps and tells whether there was enough.
 func (f *fuel) burn(n int) bool {

@@ -329,7 +329,7 @@ func (x *xmlCleaner) outside(t tag, p Profile) int {
 func (x *xmlCleaner) close(i int, name string) (tag, bool) {
 	for from := i; ; {
 		n := strings.IndexByte(x.s[i:], '<')
-		if n < 0 || !x.f.burn(0) {
+		if n < 0 || !x.f.burn(32) {
 			x.f.burn(i - from)
 			return tag{}, false
 		}
@@ -412,6 +412,7 @@ func unwrapParameters(s string) string {
 	in := codeSpans(s)
 	e := edits{s: s}
 	var open []element
+	closes := lastCloses(s, f)
 	for i := 0; ; {
 		n := strings.IndexByte(s[i:], '<')
 		if n < 0 {
@@ -452,7 +453,7 @@ func unwrapParameters(s string) string {
 			if t.name == "parameter" && len(open) == 0 {
 				e.put(i, t.end, "")
 			}
-		case closedLater(s, t, f) || dangling(s, t, f):
+		case closes[t.name] >= t.end && closedLater(s, t, f) || dangling(s, t, f):
 			el := element{name: t.name, unwrap: t.name == "parameter" && len(open) == 0}
 			if el.unwrap {
 				end := t.end
@@ -483,12 +484,31 @@ func brokenBefore(s string, from, i int) int {
 	return i
 }
 
+// lastCloses is where the last closing tag of each name stands.
+func lastCloses(s string, f *fuel) map[string]int {
+	last := map[string]int{}
+	for i := 0; ; i++ {
+		n := strings.Index(s[i:], "/")
+		if n < 0 {
+			return last
+		}
+		i += n
+		open := back(s, i) - 1
+		if at(s, open) != '<' {
+			continue
+		}
+		if t, ok := readTag(s, open, true, f); ok && !t.cut {
+			last[t.name] = open
+		}
+	}
+}
+
 // closedLater tells whether the element is closed further on.
 func closedLater(s string, open tag, f *fuel) bool {
 	depth := 1
 	for i := open.end; ; {
 		n := strings.IndexByte(s[i:], '<')
-		if n < 0 || !f.burn(n) {
+		if n < 0 || !f.burn(n+32) {
 			return false
 		}
 		i += n

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"os"
-	"strings"
 	"testing"
 
 	"oc/store/span"
@@ -20,15 +19,16 @@ type recorded struct {
 }
 
 func rot13(s string) string {
-	return strings.Map(func(r rune) rune {
+	b := []byte(s)
+	for i, c := range b {
 		switch {
-		case r >= 'a' && r <= 'z':
-			return 'a' + (r-'a'+13)%26
-		case r >= 'A' && r <= 'Z':
-			return 'A' + (r-'A'+13)%26
+		case c >= 'a' && c <= 'z':
+			b[i] = 'a' + (c-'a'+13)%26
+		case c >= 'A' && c <= 'Z':
+			b[i] = 'A' + (c-'A'+13)%26
 		}
-		return r
-	}, s)
+	}
+	return string(b)
 }
 
 // text decodes a string field.
@@ -44,10 +44,10 @@ func (c recorded) text(t testing.TB, raw []byte) string {
 	return s
 }
 
-// stage reads the recorded cases of a stage.
-func stage(t testing.TB, name string) (list []recorded) {
+// load reads recorded cases.
+func load(t testing.TB, file string) (list []recorded) {
 	t.Helper()
-	f, err := os.Open("testdata/history.jsonl")
+	f, err := os.Open("testdata/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +57,18 @@ func stage(t testing.TB, name string) (list []recorded) {
 		if err := json.Unmarshal(sc.Bytes(), &c); err != nil {
 			t.Fatal(err)
 		}
+		list = append(list, c)
+	}
+	if len(list) == 0 {
+		t.Fatal("no cases in " + file)
+	}
+	return list
+}
+
+// stage reads the recorded cases of a stage.
+func stage(t testing.TB, name string) (list []recorded) {
+	t.Helper()
+	for _, c := range load(t, "history.jsonl") {
 		if c.Stage == name {
 			list = append(list, c)
 		}
