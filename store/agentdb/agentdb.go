@@ -89,7 +89,7 @@ func Detect(ctx context.Context, path string) (s Schema, err error) {
 // Count is the number of rows of the session table, removed and hidden ones included. The errors are those of Read.
 func Count(ctx context.Context, path string) (n int, err error) {
 	err = Read(ctx, path, func(db *DB) error {
-		c, _, err := db.tx.Int("SELECT count(*) FROM " + db.table())
+		c, _, err := db.tx.Int("SELECT count(*) FROM " + db.table() + " NOT INDEXED")
 		n = int(c)
 		return err
 	})

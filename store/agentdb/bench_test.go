@@ -25,7 +25,7 @@ func filled(t testing.TB, n int) string {
 				`"inputTokens":2100,"outputTokens":70,"totalTokens":1130,"totalTokensFresh":true,"skillsSnapshot":{"prompt":"%s"},"delivery":{"kind":"external","route":{"channel":"telegram",`+
 				`"accountId":"default","target":{"to":"telegram:%d"}},"context":{"channel":"telegram","to":"telegram:%d","accountId":"default"}}}`, id, at, at, big, i, i)
 			if _, err := tx.Exec("INSERT INTO session_nodes (session_key, current_session_id, entry_json, updated_at) VALUES (?1, ?2, ?3, ?4)",
-				fmt.Sprintf("agent:main:telegram:direct:n%07d", i), id, entry, at); err != nil {
+				fmt.Sprintf("agent:main:telegram:direct:n%07d", i*7919%n), id, entry, at); err != nil {
 				return err
 			}
 		}
@@ -63,6 +63,44 @@ func BenchmarkDetect(b *testing.B) {
 	path := sample(b, "migrated-23")
 	for b.Loop() {
 		if _, err := Detect(context.Background(), path); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// The ends of 1,000 transcripts of 40 events each, for titles and previews.
+func BenchmarkEnds(b *testing.B) {
+	path := sample(b, "migrated-23")
+	err := sqlfile.Write(context.Background(), path, time.Second, func(tx *sqlfile.Tx) error {
+		for i := range 1000 {
+			id := fmt.Sprintf("w%04d", i)
+			if _, err := tx.Exec("INSERT INTO session_windows (session_id, session_key, created_at, updated_at) VALUES (?1, 'agent:main:main', 1, 1)", id); err != nil {
+				return err
+			}
+			for seq := range 40 {
+				line := fmt.Sprintf(`{"type":"message","id":"%d","parentId":null,"message":{"role":"user","content":"%s"}}`, seq, strings.Repeat("word ", 160))
+				if _, err := tx.Exec("INSERT INTO transcript_events (session_id, seq, event_json, created_at) VALUES (?1, ?2, ?3, 1)", id, seq, line); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	old := time.Unix(1796000000, 0)
+	os.Chtimes(path, old, old)
+	for b.Loop() {
+		err := Read(context.Background(), path, func(db *DB) error {
+			for i := range 1000 {
+				if e, err := db.Ends(fmt.Sprintf("w%04d", i), 8<<10, 16<<10); err != nil || e.Whole {
+					return fmt.Errorf("%v %w", e, err)
+				}
+			}
+			return nil
+		})
+		if err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -92,6 +92,33 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
+// An index that lost its rows hides none of a listing (spec/field-reports.md S17).
+func TestListWithoutItsIndex(t *testing.T) {
+	path := sample(t, "migrated-23")
+	var root int64
+	err := sqlfile.Read(context.Background(), path, func(tx *sqlfile.Tx) (err error) {
+		root, _, err = tx.Int("SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_session_nodes_1'")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := data[4096*(root-1) : 4096*root]
+	clear(page)
+	page[0], page[5] = 0x0a, 0x10 // an index leaf with no cells
+	l, err := List(context.Background(), database(t, data), Options{})
+	if err != nil || len(l.Rows) != 12 || l.Rows[0].Key != "agent:main:cron:job-1" {
+		t.Error(len(l.Rows), err)
+	}
+	if n, err := Count(context.Background(), database(t, data)); n != 12 || err != nil {
+		t.Error(n, err)
+	}
+}
+
 // Rows that are only in the log are listed, with the database closed badly and with it open.
 func TestListFromTheLog(t *testing.T) {
 	path := sample(t, "migrated-23")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"oc/store/row"
@@ -75,7 +76,8 @@ func (db *DB) List(o Options) (*Listing, error) {
 	}
 	var index row.Indexer
 	var cut cutter
-	err = db.tx.Each("SELECT "+strings.Join(columns, ", ")+" FROM "+db.table()+" ORDER BY session_key", func(r *sqlfile.Row) error {
+	// Not by the index of the key: it may be damaged, and would then leave out rows without a word.
+	err = db.tx.Each("SELECT "+strings.Join(columns, ", ")+" FROM "+db.table()+" NOT INDEXED", func(r *sqlfile.Row) error {
 		key := r.Text(0)
 		if isInternal(key) {
 			l.Hidden++
@@ -129,6 +131,8 @@ func (db *DB) List(o Options) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
+	slices.SortFunc(l.Rows, func(a, b Row) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortStableFunc(l.Skipped, func(a, b row.Skipped) int { return strings.Compare(a.Key, b.Key) })
 	return l, nil
 }
 
