@@ -1,6 +1,10 @@
 package visible
 
-import "oc/store/span"
+import (
+	"strings"
+
+	"oc/store/span"
+)
 
 // Units is the length of s in UTF-16 units, as JavaScript counts.
 func Units(s string) int { return span.UTF16Len(s) }
@@ -206,11 +210,24 @@ func hasFold(s string, i int, lit string) bool {
 // indexFold is where lit stands in s at from or later, in any case; -1 if
 // nowhere. lit is in lower case.
 func indexFold(s string, from int, lit string) int {
-	first := lit[0]
-	upper := first
-	if first >= 'a' && first <= 'z' {
-		upper -= 'a' - 'A'
+	// A byte that has no case, if there is one, is found at memory speed.
+	k := 0
+	for k < len(lit) && (nameByte(lit[k]) || lit[k] == ' ') {
+		k++
 	}
+	if k < len(lit) {
+		for i := from + k; i < len(s); i++ {
+			n := strings.IndexByte(s[i:], lit[k])
+			if n < 0 {
+				return -1
+			}
+			if i += n; hasFold(s, i-k, lit) {
+				return i - k
+			}
+		}
+		return -1
+	}
+	first, upper := lit[0], lit[0]&^0x20
 	for i := from; i+len(lit) <= len(s); i++ {
 		if c := s[i]; (c == first || c == upper) && hasFold(s, i, lit) {
 			return i
