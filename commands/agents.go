@@ -104,14 +104,15 @@ func (c *Call) agentFailures(all []agentFacts) error {
 
 func agentTable(c *Call, all []agentFacts) {
 	t := c.Out.Table(
-		term.Column{Head: "Agent", Cut: term.End, Min: 6}, term.Column{Head: "Era"}, term.Column{Head: "Rows", Right: true}, term.Column{Head: "Live", Right: true},
+		term.Column{Head: "Agent", Cut: term.End, Min: 12}, term.Column{Head: "Era"}, term.Column{Head: "Rows", Right: true}, term.Column{Head: "Live", Right: true},
 		term.Column{Head: "Archives", Right: true}, term.Column{Head: "Sidecars", Right: true, Drop: 1}, term.Column{Head: "Temp", Right: true, Drop: 2},
 		term.Column{Head: "Database", Right: true}, term.Column{Head: "WAL", Right: true, Drop: 3}, term.Column{Head: "Total", Right: true},
 	)
+	stranger := false
 	for _, a := range all {
 		name := a.id
 		if !a.configured {
-			name += " (not configured)"
+			name, stranger = name+" *", true
 		}
 		class := func(all ...jsonfile.Class) string {
 			var n int64
@@ -131,6 +132,9 @@ func agentTable(c *Call, all []agentFacts) {
 			bytesOrDash(a.usage.Database), bytesOrDash(a.usage.WAL), term.Bytes(a.usage.Total()))
 	}
 	t.End()
+	if stranger {
+		c.Out.Printf("* on disk, but not in the configuration\n")
+	}
 }
 
 func bytesOrDash(n int64) string {

@@ -94,7 +94,10 @@ func said(c *Call, key string, messages []store.Said) {
 		if m.At > 0 {
 			when = term.Time(int64(m.At))
 		}
-		c.Out.Printf("  %s, %s\n%s\n", m.Role, when, term.Styled(term.Wrap(term.Escape(m.Text), c.Out.Width(), "    ")))
+		c.Out.Printf("  %s, %s\n", m.Role, when)
+		for line := range strings.Lines(m.Text) {
+			c.Out.Printf("%s\n", term.Styled(term.Wrap(term.Escape(strings.TrimRight(line, "\r\n")), c.Out.Width(), "    ")))
+		}
 	}
 }
 

@@ -86,7 +86,9 @@ func showStatus(ctx context.Context, c *Call) error {
 		term.Fact{Label: "Gateway", Value: s.gatewayLine(), Style: gatewayStyle(s.owner.Life)},
 	)
 	for _, e := range s.owner.Evidence {
-		out.Printf("  - %s\n", e.Says)
+		if e.Points != gateway.None || c.Bool("verbose") {
+			out.Printf("  - %s\n", e.Says)
+		}
 	}
 	out.Printf("\n")
 	agentTable(c, s.agents)

@@ -1,0 +1,100 @@
+package commands
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oc/fixtures"
+)
+
+var update = flag.Bool("update", false, "write what oc answers into README.md")
+
+// Every "$ oc" line in a console block of the README is run, on a copy of the demo state in a home of its own, and must answer what
+// stands below it. go test ./commands -run README -update writes the answers.
+func TestREADME(t *testing.T) {
+	const path, home = "../README.md", "/home/ada"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := shortDir(t, len(home))
+	if err := os.CopyFS(filepath.Join(root, ".openclaw"), os.DirFS("../fixtures/demo")); err != nil {
+		t.Fatal(err)
+	}
+	if err := filepath.WalkDir(filepath.Join(root, ".openclaw"), func(p string, _ os.DirEntry, err error) error {
+		rel, _ := filepath.Rel(filepath.Join(root, ".openclaw"), p)
+		info, statErr := os.Stat(filepath.Join("../fixtures/demo", rel))
+		if err != nil || statErr != nil {
+			return fmt.Errorf("%w %w", err, statErr)
+		}
+		return os.Chtimes(p, info.ModTime(), info.ModTime())
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	ran, inside := 0, false
+	lines := strings.Split(string(text), "\n")
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		out = append(out, line)
+		if strings.HasPrefix(line, "```") {
+			inside = line == "```console"
+			continue
+		}
+		command, ok := strings.CutPrefix(line, "$ oc")
+		if !ok || !inside {
+			continue
+		}
+		var want []string
+		for i+1 < len(lines) && !strings.HasPrefix(lines[i+1], "```") && !strings.HasPrefix(lines[i+1], "$ ") {
+			i++
+			want = append(want, lines[i])
+		}
+		a := ocRun(t, root, map[string]string{"HOME": root, "OC_NOW": fmt.Sprint(int64(fixtures.Now)), "COLUMNS": "80"}, strings.Fields(command)...)
+		got := strings.Split(strings.TrimRight(strings.ReplaceAll(a.errout+a.out, root, home), "\n"), "\n")
+		if a.exit != 0 {
+			t.Errorf("%s: exit %d", line, a.exit)
+		}
+		if len(want) > 0 && want[len(want)-1] == "..." { // only the beginning is shown
+			got = append(got[:min(len(got), len(want)-1)], "...")
+		}
+		if d := cmp.Diff(want, got); d != "" && !*update {
+			t.Errorf("%s (-README +oc):\n%s", line, d)
+		}
+		out = append(out, got...)
+		ran++
+	}
+	if ran < 8 {
+		t.Errorf("the README shows only %d commands", ran)
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(strings.Join(out, "\n")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// shortDir is a temporary directory whose path has just n characters, so that lines break where they would for a path of that length.
+func shortDir(t *testing.T, n int) string {
+	t.Helper()
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+	for range 100 {
+		name := []byte("/tmp/")
+		for len(name) < n {
+			name = append(name, letters[rand.IntN(len(letters))])
+		}
+		if err := os.Mkdir(string(name), 0o700); err == nil {
+			t.Cleanup(func() { os.RemoveAll(string(name)) }) //nolint:errcheck // a leftover does no harm
+			return string(name)
+		}
+	}
+	t.Fatal("no directory could be made in /tmp")
+	return ""
+}
