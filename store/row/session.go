@@ -7,11 +7,7 @@ import (
 	"oc/store/span"
 )
 
-var (
-	safeID       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@-]*$`)
-	transcriptID = regexp.MustCompile(`^(?i:[a-z0-9][a-z0-9._-]{0,127})$`)
-	checkpoint   = regexp.MustCompile(`(?i)^.+\.checkpoint\.[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\.jsonl$`)
-)
+var checkpoint = regexp.MustCompile(`(?i)^.+\.checkpoint\.[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\.jsonl$`)
 
 // IsCheckpointName tells whether a file name is that of a compaction
 // checkpoint (spec/file-store.md 4.5).
@@ -22,7 +18,7 @@ func IsCheckpointName(name string) bool {
 // IsTranscriptID tells whether a trimmed session id can name a transcript
 // file (spec/file-store.md 4.1).
 func IsTranscriptID(id string) bool {
-	return transcriptID.MatchString(id) && !IsCheckpointName(id+".jsonl")
+	return len(id) <= 128 && named(id, "._-") && !(strings.Contains(id, ".") && IsCheckpointName(id+".jsonl"))
 }
 
 // Check says why OpenClaw drops the row when it loads the store; "" where it
@@ -45,8 +41,19 @@ func (e *Entry) Check() string {
 	return ""
 }
 
-func isSafeID(id string) bool {
-	return id != "" && len(id) <= 255 && safeID.MatchString(id)
+func isSafeID(id string) bool { return len(id) <= 255 && named(id, "._:@-") }
+
+// named tells whether s is letters and digits, with the given marks behind the
+// first of them.
+func named(s, marks string) bool {
+	for i := range len(s) {
+		c := s[i]
+		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !alnum && (i == 0 || strings.IndexByte(marks, c) < 0) {
+			return false
+		}
+	}
+	return s != ""
 }
 
 // ID is the session id after loading: trimmed, and "" where the row has none
