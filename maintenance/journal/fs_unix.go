@@ -1,0 +1,64 @@
+//go:build unix
+
+package journal
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A pipe under a transcript's name must not make oc wait for a writer.
+const noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
+func (s *Stamp) system(sys any) {
+	st, ok := sys.(*syscall.Stat_t)
+	if !ok {
+		return
+	}
+	s.Ino, s.Dev, s.Links = st.Ino, uint64(st.Dev), uint64(st.Nlink)
+	s.UID, s.GID = int(st.Uid), int(st.Gid)
+}
+
+// missing says that there is no such file, because a directory above it may be none, too.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+func noRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+func otherDevice(err error) bool { return errors.Is(err, syscall.EXDEV) }
+
+func (system) Chtimes(name string, mtime int64) error {
+	t := unix.NsecToTimespec(mtime)
+	if err := unix.UtimesNanoAt(unix.AT_FDCWD, name, []unix.Timespec{t, t}, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return &fs.PathError{Op: "chtimes", Path: name, Err: err}
+	}
+	return nil
+}
+
+func (system) SyncDir(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	// Some file systems have no such thing; they say so with EINVAL or ENOTSUP, and there is nothing more to do.
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
+		return err
+	}
+	return nil
+}
+
+func (system) Space(dir string) (free, total int64, err error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return int64(st.Bavail) * int64(st.Bsize), int64(st.Blocks) * int64(st.Bsize), nil
+}

@@ -1,0 +1,235 @@
+package journal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// small files that are replaced are read again at the last moment.
+const small = 1 << 20
+
+// do does one step, or sees that it is done. ErrChanged: the file is neither what the plan found nor what it wants.
+func (j *Journal) do(r *Run, s *Step) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", s.name(), err)
+		}
+	}()
+	for _, path := range []string{s.Path, s.final()} {
+		if err := j.reach(path); err != nil {
+			return err
+		}
+	}
+	now, err := j.fs.Lstat(s.Path)
+	if err != nil {
+		return err
+	}
+	switch s.Kind {
+	case Create:
+		return j.doCreate(r, s, now)
+	case Replace:
+		return j.doReplace(r, s, now)
+	case Move:
+		done, err := j.move(s, s.Path, s.To, now)
+		if err == nil && !done {
+			err = fmt.Errorf("%w: the new name is taken", ErrChanged)
+			if !now.alike(s.Before) {
+				err = fmt.Errorf("%w: %s", ErrChanged, difference(now, s.Before))
+			}
+		}
+		return err
+	case Remove, RemoveDir:
+		switch {
+		case now.Type == Absent:
+			return nil
+		case !now.Same(s.Before):
+			return fmt.Errorf("%w: %s", ErrChanged, difference(now, s.Before))
+		}
+		return j.fs.Remove(s.Path)
+	case Chmod:
+		switch {
+		case now.Type != s.Before.Type || now.Ino != s.Before.Ino || now.Mode != s.Before.Mode && now.Mode != s.Mode:
+			return fmt.Errorf("%w: %s", ErrChanged, "another file, or another mode")
+		case now.Mode == s.Mode:
+			return nil
+		}
+		return j.fs.Chmod(s.Path, s.Mode)
+	}
+	return fmt.Errorf("%w: unknown kind", ErrRefused)
+}
+
+func (j *Journal) doCreate(r *Run, s *Step, now Stamp) error {
+	if now.Type != Absent {
+		if done, err := j.holds(s.Path, now, s.After); done || err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: it exists", ErrChanged)
+	}
+	like := s.After
+	like.UID, like.GID = -1, -1
+	if os.Geteuid() == 0 { // under sudo, what is made belongs to whose directory it is
+		dir, err := j.fs.Lstat(filepath.Dir(s.Path))
+		if err != nil {
+			return err
+		}
+		like.UID, like.GID = dir.UID, dir.GID
+	}
+	if err := j.build(s.Temp, j.newBytes(r, s), like); err != nil {
+		return err
+	}
+	return j.settle(s.Temp, s.Path)
+}
+
+func (j *Journal) newBytes(r *Run, s *Step) func(io.Writer) error {
+	return func(w io.Writer) error {
+		if s.New == nil {
+			return fmt.Errorf("%w: its new bytes are gone", ErrDamaged)
+		}
+		return j.unpack(r, newPack, *s.New, s.After, w)
+	}
+}
+
+// settle gives a new file its name, which must be free.
+func (j *Journal) settle(temp, path string) error {
+	err := j.fs.Move(temp, path)
+	if err != nil {
+		_ = j.fs.Remove(temp)
+	}
+	return err
+}
+
+func (j *Journal) doReplace(r *Run, s *Step, now Stamp) error {
+	if !now.Same(s.Before) {
+		if done, err := j.holds(s.Path, now, s.After); done || err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: %s", ErrChanged, difference(now, s.Before))
+	}
+	like := s.Before
+	like.MTime = 0
+	return j.swap(s.Path, s.Temp, j.newBytes(r, s), like, now, s.Before.SHA256)
+}
+
+// swap replaces a file that is still as now says, and holds the bytes of sum where that is known.
+func (j *Journal) swap(path, temp string, content func(io.Writer) error, like, now Stamp, sum string) error {
+	if err := j.build(temp, content, like); err != nil {
+		return err
+	}
+	err := func() error {
+		again, err := j.fs.Lstat(path)
+		if err != nil {
+			return err
+		}
+		if !again.Same(now) {
+			return fmt.Errorf("%w: %s", ErrChanged, difference(again, now))
+		}
+		if sum != "" && now.Size <= small {
+			if same, err := j.holds(path, again, Stamp{Size: now.Size, SHA256: sum}); err != nil {
+				return err
+			} else if !same {
+				return fmt.Errorf("%w: its bytes are others", ErrChanged)
+			}
+		}
+		return j.fs.Rename(temp, path)
+	}()
+	if err != nil {
+		_ = j.fs.Remove(temp)
+	}
+	return err
+}
+
+// move gives the file of s at from the name to, or sees that it has it. done is false when the names do not stand as before or after.
+func (j *Journal) move(s *Step, from, to string, now Stamp) (done bool, err error) {
+	there, err := j.fs.Lstat(to)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case now.Type == Absent:
+		return there.alike(s.Before), nil
+	case !now.alike(s.Before):
+		return false, nil
+	case there.Type == Absent:
+		err := j.fs.Move(from, to)
+		if !otherDevice(err) {
+			return err == nil, err
+		}
+		if err := j.copy(s, from, to); err != nil {
+			return false, err
+		}
+	default:
+		// Between two file systems there is a moment with both: finish only what is the same to the byte.
+		if !there.alike(s.Before) {
+			return false, nil
+		}
+		if same, err := j.equal(from, to, now, there); err != nil || !same {
+			return false, err
+		}
+	}
+	// The copy is durable before the original goes.
+	if err := j.fs.SyncDir(filepath.Dir(to)); err != nil {
+		return false, err
+	}
+	again, err := j.fs.Lstat(from)
+	if err != nil {
+		return false, err
+	}
+	if !again.Same(now) {
+		return false, fmt.Errorf("%w: it was written while it was copied", ErrChanged)
+	}
+	return true, j.fs.Remove(from)
+}
+
+func (j *Journal) copy(s *Step, from, to string) error {
+	temp := s.tempIn(to)
+	if s.Before.Type == Link {
+		return j.relink(s, temp, to)
+	}
+	err := j.build(temp, func(w io.Writer) error {
+		sum, err := j.sum(from, w)
+		if err == nil && sum.size != s.Before.Size {
+			err = fmt.Errorf("%w: it was written while it was copied", ErrChanged)
+		}
+		return err
+	}, s.Before)
+	if err != nil {
+		return err
+	}
+	return j.settle(temp, to)
+}
+
+// relink makes the symbolic link that a step found.
+func (j *Journal) relink(s *Step, temp, path string) error {
+	if err := j.fs.Remove(temp); err != nil && !missing(err) {
+		return err
+	}
+	if err := j.fs.Symlink(string(s.Before.Target), temp); err != nil {
+		return err
+	}
+	if err := j.dress(temp, s.Before); err != nil {
+		_ = j.fs.Remove(temp)
+		return err
+	}
+	return j.settle(temp, path)
+}
+
+func (j *Journal) equal(a, b string, sa, sb Stamp) (bool, error) {
+	if sa.Type == Link {
+		ta, err := j.fs.Readlink(a)
+		if err != nil {
+			return false, err
+		}
+		tb, err := j.fs.Readlink(b)
+		return ta == tb, err
+	}
+	if sa.Type != Plain || sb.Type != Plain || sa.Ino == sb.Ino && sa.Dev == sb.Dev && sa.Ino != 0 {
+		return false, nil
+	}
+	sum, err := j.sum(a, io.Discard)
+	if err != nil {
+		return false, err
+	}
+	return j.holds(b, sb, Stamp{Size: sum.size, SHA256: sum.hex()})
+}

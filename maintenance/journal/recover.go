@@ -1,0 +1,162 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+)
+
+// Recovery is what became of a run that was cut short.
+type Recovery struct {
+	Run      *Run
+	Did      string    // "cleared", "rolled back", "finished", "stopped" or "undone", in words for people
+	Why      string    // one sentence
+	Outcomes []Outcome // of a rollback or an undo
+}
+
+// Recover closes every run of these roots that was cut short, oldest first: the package comment says how. Runs of other roots are left to
+// who opens a journal for them. With none it creates nothing, not even a lock. Errors of one run do not keep it from the next; a run
+// whose manifest is refused stays as it is.
+func (j *Journal) Recover(ctx context.Context) (recoveries []Recovery, err error) {
+	if j.pending() == nil {
+		return nil, nil
+	}
+	defer j.remember()()
+	release, err := j.Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	runs, _ := j.List()
+	for i := range runs {
+		if !runs[i].Unfinished() {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return recoveries, err
+		}
+		r, e := j.Load(runs[i].ID)
+		if e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		rec, e := j.recover(ctx, r)
+		if e != nil {
+			err = errors.Join(err, fmt.Errorf("recover run %s: %w", r.ID, e))
+			continue
+		}
+		recoveries = append(recoveries, rec)
+	}
+	return recoveries, err
+}
+
+func (j *Journal) recover(ctx context.Context, r *Run) (Recovery, error) {
+	rec := Recovery{Run: r}
+	switch r.State {
+	case Planned:
+		rec.Did, rec.Why = "cleared", "it was cut short before it changed anything"
+		return rec, j.clear(r)
+	case Undoing:
+		rec.Did, rec.Why = "undone", "its undo was cut short"
+		if err := j.sweep(r); err != nil {
+			return rec, err
+		}
+		var err error
+		rec.Outcomes, err = j.undo(ctx, r)
+		return rec, err
+	}
+	begun := r.Steps
+	stands := true
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Phase == Clear {
+			begun = r.Steps[:i]
+			break
+		}
+		done, err := j.stands(s)
+		if err != nil {
+			return rec, err
+		}
+		stands = stands && done
+	}
+	if !stands {
+		rec.Did, rec.Why = "rolled back", "it was cut short before the new stores stood, and what it was planned for may have passed"
+		return rec, j.rollBack(r, begun, rec.Why)
+	}
+	if err := j.sweep(r); err != nil {
+		return rec, err
+	}
+	why := ""
+	switch {
+	case r.Purge:
+		why = "it was cut short, and what a purging run removes cannot be brought back; the next plan finds it again"
+	case !j.kept(r):
+		why = "it was cut short, and its saved bytes are gone"
+	}
+	if why == "" {
+		rec.Did, rec.Why = "finished", "it was cut short when the new stores stood already"
+		return rec, j.forward(ctx, r, nil)
+	}
+	rec.Did, rec.Why = "stopped", why
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if done, err := j.stands(s); err != nil {
+			return rec, err
+		} else if !done {
+			s.Skipped = why
+		}
+	}
+	r.Why = why
+	return rec, j.finish(r)
+}
+
+// stands says whether a step is done, by looking at the disk.
+func (j *Journal) stands(s *Step) (bool, error) {
+	for _, path := range []string{s.Path, s.final()} {
+		if err := j.reach(path); err != nil {
+			return false, err
+		}
+	}
+	now, err := j.fs.Lstat(s.Path)
+	if err != nil {
+		return false, err
+	}
+	switch s.Kind {
+	case Create, Replace:
+		if s.Kind == Replace && now.Same(s.Before) {
+			return false, nil
+		}
+		return j.holds(s.Path, now, s.After)
+	case Move:
+		to, err := j.fs.Lstat(s.To)
+		return now.Type == Absent && to.alike(s.After), err
+	case Chmod:
+		return now.Type == s.After.Type && now.Mode == s.After.Mode, nil
+	}
+	return now.Type == Absent, nil
+}
+
+// kept says whether all saved bytes are where the manifest says, as far as can be seen without unpacking them.
+func (j *Journal) kept(r *Run) bool {
+	ends := map[string]int64{}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Old == nil {
+			continue
+		}
+		dir := r.Vaults[s.Old.Vault].Dir
+		if s.Old.Link > 0 {
+			ends[linkName(dir, s.Old.Link)] = 0
+			continue
+		}
+		pack := filepath.Join(dir, oldPack)
+		ends[pack] = max(ends[pack], s.Old.Offset+s.Old.Length)
+	}
+	for path, end := range ends {
+		if now, err := j.fs.Lstat(path); err != nil || now.Type != Plain || now.Size < end {
+			return false
+		}
+	}
+	return true
+}
