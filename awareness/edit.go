@@ -50,9 +50,13 @@ type Edit struct {
 // no table. While f runs nobody else can write: f does nothing slow, and asks World only for what it has at hand.
 //
 // Errors are those of [sqlfile.Write] (errors.Is: [sqlfile.ErrBusy]), a [*SchemaError] where there is no log
-// ([ErrNone]), where it is of a version that oc does not write ([ErrNewer]) or is not as it should be ([ErrSchema]), or f's
-// own.
+// ([ErrNone]), where it is of a version that oc does not write ([ErrNewer]), is not as it should be ([ErrSchema]) or in
+// quarantine ([ErrQuarantined]), or f's own.
 func Update(ctx context.Context, path string, o Options, f func(e *Edit) error) error {
+	// A mark that cannot be read keeps nobody from writing to a database that can be.
+	if why, err := Quarantine(ctx, path); err == nil && why != "" {
+		return &SchemaError{path, why + "; run openclaw doctor first", ErrQuarantined}
+	}
 	err := sqlfile.Write(ctx, path, o.Wait, func(tx *sqlfile.Tx) error {
 		e := &Edit{Snapshot: Snapshot{tx: tx, path: path}, now: o.Now, world: o.World}
 		if err := e.writable(); err != nil {

@@ -705,3 +705,47 @@ func TestLinks(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestQuarantine(t *testing.T) {
+	ctx := context.Background()
+	path := state(t, "one-session.2026.9.6")
+	store := filepath.Join(filepath.Dir(path), "openclaw-quarantine.sqlite")
+	mark := func(p, why string) {
+		script(t, store, `CREATE TABLE IF NOT EXISTS quarantined_databases (path TEXT NOT NULL PRIMARY KEY, kind TEXT NOT NULL, reason TEXT NOT NULL,
+			quarantined_at INTEGER NOT NULL, writer_app_version TEXT, verified_generation TEXT) STRICT`,
+			fmt.Sprintf(`INSERT INTO quarantined_databases VALUES ('%s', 'state', '%s', 1, NULL, NULL)`, p, why))
+	}
+	write := func() error {
+		return Update(ctx, path, Options{Now: t0, Wait: time.Second}, func(e *Edit) error { _, err := e.Append(sample("x")); return err })
+	}
+	if why, err := Quarantine(ctx, path); why != "" || err != nil {
+		t.Error(why, err)
+	}
+	mark("/elsewhere", "bad page")
+	if why, err := Quarantine(ctx, path); why != "" || err != nil {
+		t.Error(why, err)
+	}
+	if err := write(); err != nil {
+		t.Error(err)
+	}
+	mark(path, "bad page")
+	if why, err := Quarantine(ctx, path); why != "bad page" || err != nil {
+		t.Error(why, err)
+	}
+	if err := write(); !errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), "bad page") {
+		t.Error(err)
+	}
+	read(t, path, func(s *Snapshot) error { // read all the same
+		h, err := s.Head(child, "main")
+		if h.Version != 8 {
+			t.Errorf("%+v", h)
+		}
+		return err
+	})
+	if err := os.WriteFile(store, []byte("no database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if why, err := Quarantine(ctx, path); why != "" || err == nil {
+		t.Error(why, err)
+	}
+}

@@ -70,7 +70,7 @@ var (
 type SchemaError struct {
 	Path   string
 	Reason string
-	Kind   error // ErrSchema, ErrNone or ErrNewer
+	Kind   error // ErrSchema, ErrNone, ErrNewer or ErrQuarantined
 }
 
 func (e *SchemaError) Error() string { return e.Path + ": " + e.Kind.Error() + ": " + e.Reason }
