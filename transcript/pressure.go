@@ -84,7 +84,7 @@ func jsonPressure(raw []byte) int {
 	if raw == nil {
 		return 1
 	}
-	return per(Chars(string(compact(nil, raw))), 3)
+	return per(Chars(string(visible.AppendJSON(nil, raw))), 3)
 }
 
 func namePressure(raw []byte) int {
@@ -115,7 +115,7 @@ func contentPressure(content []byte, results bool) int {
 	weigh, other := textPressure, jsonPressure
 	if results {
 		weigh = resultPressure
-		other = func(raw []byte) int { return resultPressure(string(compact(nil, raw))) }
+		other = func(raw []byte) int { return resultPressure(string(visible.AppendJSON(nil, raw))) }
 	}
 	switch span.KindOf(content) {
 	case span.Invalid:

@@ -91,46 +91,7 @@ func compactUnits(raw []byte) int {
 	if raw == nil {
 		return len("undefined")
 	}
-	return visible.Units(string(compact(nil, raw)))
-}
-
-// compact appends a raw value as JSON.stringify writes it without indent.
-func compact(dst, raw []byte) []byte {
-	switch span.KindOf(raw) {
-	case span.Object:
-		type member struct {
-			name string
-			val  []byte
-		}
-		var ms []member
-		_, _ = span.Each(raw, 0, func(key, val []byte) error {
-			name, _ := span.Text(key)
-			ms = append(ms, member{name, val})
-			return nil
-		})
-		dst = append(dst, '{')
-		for i, m := range span.Ordered(ms, func(m *member) string { return m.name }) {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(span.Quote(dst, m.name), ':')
-			dst = compact(dst, m.val)
-		}
-		return append(dst, '}')
-	case span.Array:
-		dst = append(dst, '[')
-		n := 0
-		_, _ = span.Items(raw, 0, func(val []byte) error {
-			if n > 0 {
-				dst = append(dst, ',')
-			}
-			n++
-			dst = compact(dst, val)
-			return nil
-		})
-		return append(dst, ']')
-	}
-	return span.AppendValue(dst, raw, 0)
+	return visible.Units(string(visible.AppendJSON(nil, raw)))
 }
 
 // SumTokens adds up what messages cost. Runtime context is not counted.

@@ -277,3 +277,20 @@ func (t *Totals) Finish() {
 		t.Size, t.Estimated = float64(per(t.chars, 4)), true
 	}
 }
+
+// Latest is the newest of entries, oldest first, that tells about usage, and
+// how many bytes of entries stand behind it (spec/transcript.md 2.5). ok is
+// false if none does.
+func Latest(entries []Entry) (a Answer, behind int64, ok bool) {
+	for i := len(entries) - 1; i >= 0; i-- {
+		a, said := ReadAnswer(&entries[i])
+		_, sized := a.Usage.PromptSize()
+		u := a.Usage
+		if said && (u.Window != WindowUnsaid || u.Input.Known || u.Output.Known || u.CacheRead.Known || u.CacheWrite.Known ||
+			u.Cost.Known || sized) {
+			return a, behind, true
+		}
+		behind += int64(len(entries[i].Raw)) + 1
+	}
+	return Answer{}, 0, false
+}

@@ -1,0 +1,71 @@
+package visible
+
+import (
+	"strings"
+
+	"oc/store/span"
+)
+
+// fieldKeys name members whose whole value is a secret, whatever it looks like.
+// OpenClaw also counts key, session and signature among them; oc does not, as a
+// pressed key and a short name are no secrets: their values must look like one.
+var fieldKeys = keys("api.key api.token bearer.token token secret password passwd credential authorization private.key"+
+	" access.token refresh.token id.token auth.token client.secret app.secret secret.value raw.secret secret.input"+
+	" key.material jwt cookie set.cookie", paymentNames)
+
+// secretName tells whether a member's value is a secret by its name.
+func secretName(name string) bool {
+	if fieldKeys.has(name) {
+		return true
+	}
+	i := strings.LastIndexAny(name, "_-")
+	if i <= 0 {
+		return false
+	}
+	for _, end := range [...]string{"key", "token", "secret", "password", "passwd"} {
+		if strings.EqualFold(name[i+1:], end) {
+			return true
+		}
+	}
+	return false
+}
+
+// value masks what looks like a credential anywhere in a raw value, and cuts
+// long texts.
+func (v View) value(name string, raw []byte, c *Changed) []byte {
+	switch span.KindOf(raw) {
+	case span.String:
+		s, _ := span.Text(raw)
+		if secretName(name) && s != "" && s != "***" && !strings.HasPrefix(s, "$") {
+			c.Redacted = true
+			return span.Quote(nil, mask(s))
+		}
+		return span.Quote(nil, v.text(s, false, c))
+	case span.Number, span.Bool:
+		if secretName(name) {
+			c.Redacted = true
+			return []byte(`"***"`)
+		}
+	case span.Array:
+		list := items(raw)
+		for i := range list {
+			list[i] = v.value(name, list[i], c)
+		}
+		return array(list)
+	case span.Object:
+		o := parseObject(raw)
+		for i := range o {
+			o[i].val = v.value(o[i].name, o[i].val, c)
+		}
+		return o.append(nil)
+	}
+	return AppendJSON(nil, raw)
+}
+
+// RedactValue masks what looks like a credential in a raw JSON value: in every
+// text, and whole where the name of a member says that it is one. The result is
+// compact JSON.
+func RedactValue(raw []byte) []byte {
+	var c Changed
+	return View{Units: 1 << 62}.value("", raw, &c)
+}
