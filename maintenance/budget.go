@@ -1,0 +1,243 @@
+package maintenance
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sort"
+
+	"oc/store/jsonfile"
+	"oc/store/span"
+)
+
+// A sweep brings the directory below the budget: it says what goes, and
+// changes nothing (spec/maintenance.md 2.11).
+type sweep struct {
+	d      *draft
+	gone   func(file int) bool // no longer in the directory when the sweep begins
+	total  int64
+	before int64
+	store  int64 // bytes of the store as it will be
+	over   bool
+
+	uses  []int
+	ids   map[string]int
+	files []int // in the order of going
+	taken map[int]bool
+	rows  []int
+	owner map[int]int // the row that a file goes with
+	freed int64
+	count int // files with bytes in them
+}
+
+// budget sweeps the directory if it is too large. OpenClaw's preview measures
+// before the rules above have freed anything, its run afterwards; actions are
+// those of the run, and both are known.
+func (d *draft) budget() {
+	if d.p.MaxDiskBytes == 0 {
+		return
+	}
+	d.measureRows()
+	d.shadow = d.newSweep(func(int) bool { return false })
+	d.sweep = d.newSweep(func(i int) bool { return d.moved[i] > 0 && d.files[d.moved[i]-1].Kind == Remove })
+	if d.warnOnly {
+		return
+	}
+	d.shadow.run(false)
+	d.sweep.run(true)
+	for _, i := range d.sweep.files {
+		f := &d.s.Files[i]
+		a := Action{Kind: Remove, Rule: Budget, Reason: fmt.Sprintf("the sessions take %d bytes, the budget is %d", d.sweep.before, d.p.MaxDiskBytes), file: i}
+		if at, ok := d.sweep.owner[i]; ok {
+			a.Key = d.s.Rows[at].Key
+		} else if f.Class == jsonfile.Live && d.moved[i] == 0 {
+			a.Reason += "; no row names it"
+		}
+		d.do(a)
+	}
+	for _, i := range d.sweep.rows {
+		d.drop(i, Budget, "the sessions take %d bytes, the budget is %d, and no other row was used longer ago", d.sweep.before, d.p.MaxDiskBytes)
+	}
+}
+
+// measureRows works out the bytes of every row in the store as OpenClaw
+// prints it: at the depth of one, with its key.
+func (d *draft) measureRows() {
+	d.pretty = make([]int64, len(d.s.Rows))
+	var buf []byte
+	for i := range d.s.Rows {
+		r := &d.s.Rows[i]
+		buf = append(buf[:0], "  "...)
+		buf = span.Quote(buf, r.Key)
+		buf = append(buf, ": "...)
+		buf = span.AppendValue(buf, r.Val, 1)
+		d.pretty[i] = int64(len(buf))
+	}
+}
+
+func (d *draft) newSweep(gone func(int) bool) *sweep {
+	w := &sweep{d: d, gone: gone, uses: d.uses(), ids: d.sessions(), taken: map[int]bool{}, owner: map[int]int{}, store: 2}
+	for i := range d.s.Rows {
+		if d.gone[i] == "" {
+			w.store += d.pretty[i] + 2
+		}
+	}
+	base := filepath.Base(d.s.Store)
+	for i := range d.s.Files {
+		f := &d.s.Files[i]
+		if (f.direct && f.Base != base || f.blob) && !gone(i) {
+			w.total += f.Size
+		}
+	}
+	w.total += w.store
+	w.before = w.total
+	w.over = w.total > d.p.MaxDiskBytes
+	return w
+}
+
+// run takes what has to go, in OpenClaw's order. With notes, what is protected
+// is noted in the draft.
+func (w *sweep) run(notes bool) {
+	if !w.over {
+		return
+	}
+	d := w.d
+	var prompts, others, rows []int
+	for i := range d.s.Files {
+		f := &d.s.Files[i]
+		age := d.now - f.written()
+		switch {
+		case w.gone(i):
+		case f.blob:
+			if age >= tempAfter && (d.isTemp(f) || w.uses[i] == 0) {
+				prompts = append(prompts, i)
+			}
+		case d.isTemp(f):
+			if age >= tempAfter {
+				others = append(others, i)
+			}
+		case f.direct && f.Class == jsonfile.Archive && !f.Zstd, f.isArtifact() && w.uses[i] == 0:
+			others = append(others, i)
+		}
+	}
+	for _, queue := range [][]int{prompts, others} {
+		sort.SliceStable(queue, func(a, b int) bool { return d.s.Files[queue[a]].written() < d.s.Files[queue[b]].written() })
+		for _, i := range queue {
+			if w.enough() {
+				return
+			}
+			f := &d.s.Files[i]
+			if by, why := d.guard(i, f.isArtifact() && d.moved[i] == 0); by != "" {
+				if notes {
+					d.leave(i, by, Budget, why)
+				}
+				continue
+			}
+			w.take(i)
+		}
+	}
+	for i := range d.s.Rows {
+		if d.gone[i] == "" {
+			rows = append(rows, i)
+		}
+	}
+	sort.SliceStable(rows, func(a, b int) bool { return d.s.Rows[rows[a]].Updated < d.s.Rows[rows[b]].Updated })
+	for _, i := range rows {
+		if w.enough() {
+			return
+		}
+		by := d.shields(i)
+		if by == "" && slices.ContainsFunc(d.p.ActiveKeys, func(k string) bool { return lower(k) == lower(d.s.Rows[i].Key) }) {
+			by = ActiveKey
+		}
+		if by == "" {
+			w.evict(i)
+		} else if notes {
+			d.stay(i, by, Budget)
+		}
+	}
+}
+
+func (w *sweep) enough() bool { return w.total <= w.d.p.HighWaterBytes }
+
+func (w *sweep) take(i int) {
+	if w.taken[i] || w.gone(i) {
+		return
+	}
+	w.taken[i] = true
+	w.files = append(w.files, i)
+	f := &w.d.s.Files[i]
+	if !f.direct && !f.blob {
+		return // OpenClaw does not count what lies deeper
+	}
+	w.total -= f.Size
+	w.freed += f.Size
+	if f.Size > 0 {
+		w.count++
+	}
+}
+
+// evict takes a row with its files, those that no other row names.
+func (w *sweep) evict(at int) {
+	d := w.d
+	r := &d.s.Rows[at]
+	w.rows = append(w.rows, at)
+	old := w.store
+	w.store = max(2, w.store-d.pretty[at]-2)
+	w.total += w.store - old
+	for _, i := range r.names {
+		w.uses[i]--
+		if f := &d.s.Files[i]; f.blob && w.uses[i] == 0 && d.now-f.written() >= tempAfter {
+			w.take(i)
+			w.owner[i] = at
+		}
+	}
+	if r.ID == "" {
+		return
+	}
+	if w.ids[r.ID]--; w.ids[r.ID] > 0 {
+		return
+	}
+	for _, i := range r.traces {
+		if w.uses[i] > 0 {
+			continue
+		}
+		if by, _ := d.guard(i, false); by == "" || by == Neighbour {
+			w.take(i)
+			w.owner[i] = at
+		}
+	}
+}
+
+// unmet says which limits what is protected makes unreachable.
+func (d *draft) unmet() (out []Unmet) {
+	if d.p.Mode == Warn || d.p.ByHand() {
+		return nil
+	}
+	by, n, bytes := map[Rule]int{}, 0, int64(0)
+	for i := range d.s.Rows {
+		if d.gone[i] != "" {
+			continue
+		}
+		if rule := d.shields(i); rule != "" {
+			by[rule]++
+			n++
+			bytes += d.weight(&d.s.Rows[i])
+		}
+	}
+	if limit := d.p.MaxEntries; limit > 0 && d.left() > limit {
+		out = append(out, Unmet{
+			Rule: Cap, Limit: int64(limit), Left: int64(d.left()), Protected: n, Bytes: bytes, ByRule: by,
+			Reason: fmt.Sprintf("%d rows stay, %d more than session.maintenance.maxEntries allows: %d of them are protected", d.left(), d.left()-limit, n),
+		})
+	}
+	if w := d.sweep; w != nil && w.total > d.p.MaxDiskBytes {
+		out = append(out, Unmet{
+			Rule: Budget, Limit: d.p.MaxDiskBytes, Left: w.total, Protected: n, Bytes: bytes, ByRule: by,
+			Reason: fmt.Sprintf("%d bytes stay, %d more than session.maintenance.maxDiskBytes allows: %d protected rows take %d of them", w.total, w.total-d.p.MaxDiskBytes, n, bytes),
+		})
+	}
+	return out
+}
+
+func lower(key string) string { return span.Lower(span.Trim(key)) }

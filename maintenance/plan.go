@@ -1,0 +1,150 @@
+package maintenance
+
+import (
+	"time"
+
+	"oc/store"
+	"oc/store/jsonfile"
+)
+
+// A Kind is what an action does.
+type Kind string
+
+// The kinds of action.
+const (
+	DropRow Kind = "drop-row" // take the row Key out of the store
+	PutRow  Kind = "put-row"  // write Value as the row Key of the store
+	Rewrite Kind = "rewrite"  // swap the store Target for what NewStore gives
+	MoveTo  Kind = "move"     // rename the file Target to To
+	Remove  Kind = "remove"   // unlink the file Target
+)
+
+// Move is the short name of MoveTo.
+const Move = MoveTo
+
+// An Action is one change.
+type Action struct {
+	Kind    Kind
+	Key     string         // of the row, also where a file goes because its row does; "" for other files
+	Target  string         // path of the file; "" where a row changes
+	To      string         // where Target goes
+	Class   jsonfile.Class // of Target
+	Rule    Rule
+	Reason  string // a sentence for people
+	Bytes   int64  // of the row in the store, of the file, of the new store
+	Value   []byte // the new row, raw
+	Applies bool   // false for what warn mode only shows
+
+	file int // index in Snapshot.Files; -1
+}
+
+// Protected is a row or a file that stays although a rule asks for it to go.
+type Protected struct {
+	Key    string // of the row; "" for a file
+	Target string // path of the file; "" for a row
+	Rule   Rule   // that protects it
+	Asked  Rule   // that asks for it to go
+	Reason string
+	Bytes  int64
+}
+
+// Unmet is a limit that cannot be met because of what is protected.
+type Unmet struct {
+	Rule      Rule // Cap or Budget
+	Limit     int64
+	Left      int64 // rows or bytes after the plan
+	Protected int   // rows that stay by protection
+	Bytes     int64 // of their transcripts and rows
+	Reason    string
+	ByRule    map[Rule]int
+}
+
+// A Plan is what should change in one store. It is a value: applying it is
+// somebody else's work.
+type Plan struct {
+	Agent, Store string
+	Mode         Mode
+	Now          time.Time
+
+	// Actions in the order of applying: rows in the order of the rules, the
+	// store, then files.
+	Actions   []Action
+	Protected []Protected // rows in the order of the rules, then files
+	Unmet     []Unmet
+	Problems  []string // of the snapshot
+
+	Before, After map[jsonfile.Class]store.Amount // files of the directory, now and when all is done
+
+	preview, run Summary
+}
+
+// Empty tells that applying the plan would change nothing.
+func (p *Plan) Empty() bool {
+	for i := range p.Actions {
+		if p.Actions[i].Applies {
+			return false
+		}
+	}
+	return true
+}
+
+// Summary is OpenClaw's document for the plan: of a dry run, or of a run that
+// applied all of it (spec/maintenance.md 3.1).
+func (p *Plan) Summary(dryRun bool) Summary {
+	if dryRun {
+		return p.preview
+	}
+	return p.run
+}
+
+// File is the file of the snapshot that an action is about, as it was when the
+// plan was made; nil for rows and for the store.
+func (a *Action) File(s *Snapshot) *File {
+	if a.file < 0 {
+		return nil
+	}
+	return &s.Files[a.file]
+}
+
+// Make works out the plan. It is pure: the same policy, snapshot and time give
+// the same plan.
+//
+// In warn mode the plan has two parts: what the user asked for by name, which
+// applies, and what enforcing would do besides, which does not.
+func Make(p *Policy, s *Snapshot, now time.Time) *Plan {
+	full := newDraft(p, s, now)
+	full.decide()
+	plan := full.plan()
+	if p.Mode != Warn {
+		return plan
+	}
+	part := newDraft(p.asked(), s, now)
+	part.warnOnly = true
+	part.decide()
+	asked := part.plan()
+	plan.merge(asked)
+	plan.run = asked.run
+	plan.run.warn(p, part)
+	return plan
+}
+
+// merge makes the actions of the part the ones that apply.
+func (p *Plan) merge(part *Plan) {
+	rows, files := map[string]bool{}, map[int]bool{}
+	for _, a := range part.Actions {
+		if a.file >= 0 {
+			files[a.file] = true
+		} else {
+			rows[a.Key] = true
+		}
+	}
+	all := part.Actions
+	for _, a := range p.Actions {
+		if a.Kind == Rewrite || a.file >= 0 && files[a.file] || a.file < 0 && rows[a.Key] {
+			continue
+		}
+		a.Applies = false
+		all = append(all, a)
+	}
+	p.Actions = all
+}

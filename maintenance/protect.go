@@ -1,0 +1,169 @@
+package maintenance
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"oc/store/row"
+	"oc/store/span"
+)
+
+var (
+	topicKey   = regexp.MustCompile(`^telegram:(?:group|channel|direct|dm):.+:topic:[^:]+$`)
+	groupKey   = regexp.MustCompile(`^[^:]+:(?:group|channel):.+$`)
+	slashKey   = regexp.MustCompile(`^[^:]+:slash:[^:]+(?:$|:)`)
+	modelKey   = regexp.MustCompile(`^(?i:agent:([^:\s]+):explicit:model-run-` + uuidText + `)$`)
+	cronRunKey = regexp.MustCompile(`^cron:[^:]+:run:[^:]+(?::|$)`)
+)
+
+// synthetic tells whether a key is one that sessions of machines have: the
+// shape of a conversation does not protect those (spec/maintenance.md 2.3).
+func synthetic(key, rest string, scoped bool) bool {
+	bare := span.Lower(span.Trim(key))
+	for _, prefix := range []string{"subagent:", "acp:"} {
+		if strings.HasPrefix(rest, prefix) || strings.HasPrefix(bare, prefix) {
+			return true
+		}
+	}
+	if scoped && strings.HasPrefix(rest, "cron:") {
+		return true
+	}
+	for _, prefix := range []string{"acp-bridge:", "hook:", "node:"} {
+		if strings.HasPrefix(rest, prefix) {
+			return true
+		}
+	}
+	return rest == "heartbeat" || strings.HasSuffix(rest, ":heartbeat") || strings.Contains(rest, ":heartbeat:")
+}
+
+// conversation is the rule that protects a row for what it is, a thread, a
+// topic or a group's conversation; "" where none does.
+func conversation(e *row.Entry) Rule {
+	_, rest, scoped := row.Parse(e.Key)
+	if !scoped {
+		rest = e.Key
+	}
+	rest = span.Lower(span.Trim(rest))
+	if synthetic(e.Key, rest, scoped) {
+		return ""
+	}
+	low := span.Lower(span.Trim(e.Key))
+	if i := strings.LastIndex(low, ":thread:"); i >= 0 && span.Trim(low[i+len(":thread:"):]) != "" {
+		return Thread
+	}
+	if topicKey.MatchString(rest) {
+		return Thread
+	}
+	if groupKey.MatchString(rest) {
+		return Group
+	}
+	chat := e.Raw(row.ChatTypeField)
+	if kind := span.KindOf(chat); kind == span.Invalid || kind == span.Null {
+		chat = span.Member(e.Raw(row.Origin), "chatType")
+	}
+	text, _ := span.Text(chat)
+	switch span.Lower(span.Trim(text)) {
+	case "group", "channel":
+		return Group
+	case "thread":
+		return Thread
+	}
+	return ""
+}
+
+// isProbe tells whether a key is that of a gateway's model probe.
+func isProbe(key string) bool {
+	m := modelKey.FindStringSubmatch(key)
+	if m == nil {
+		return false
+	}
+	agent, _, ok := row.Parse(key)
+	return ok && agent == span.Lower(m[1])
+}
+
+// isDirect tells whether a key is one of a direct chat that the main session
+// replaces (spec/maintenance.md 2.6).
+func isDirect(key, agent string) bool {
+	owner, rest, ok := row.Parse(key)
+	if !ok || row.AgentID(owner) != row.AgentID(agent) {
+		return false
+	}
+	parts := strings.Split(rest, ":")
+	n := len(parts)
+	return n >= 2 && n <= 4 && parts[0] != "agent" && parts[n-2] == "direct" && !slices.Contains(parts, "")
+}
+
+// sentence is the reason for a rule that protects a row.
+func (d *draft) sentence(rule Rule, r *Row) string {
+	switch rule {
+	case ActiveKey:
+		return "its key was named as active"
+	case Thread:
+		return "it is a thread or topic of a conversation"
+	case Group:
+		return "it is the conversation of a group or channel"
+	case Locked:
+		return "its transcript is locked: " + r.Held
+	case RecentBytes:
+		return fmt.Sprintf("its transcript was written %s ago", ago(d.now-r.Written))
+	case UnknownAge:
+		if r.HasTime {
+			return "its updatedAt is no time, so its age is unknown"
+		}
+		return "it has no updatedAt, so its age is unknown"
+	case MainSession:
+		return "it is a main session"
+	case Pinned:
+		return "it is pinned"
+	case JobExists:
+		return "its cron job is still configured"
+	case JobsUnknown:
+		return "whether its cron job still exists is unknown"
+	case SlashRoute:
+		return "rows that route slash commands have no transcript"
+	}
+	return ""
+}
+
+// ago is a duration in milliseconds for people.
+func ago(ms float64) string {
+	switch {
+	case ms < 0:
+		return "in the future, less than nothing"
+	case ms < minute:
+		return fmt.Sprintf("%.0f s", ms/second)
+	case ms < 2*hour:
+		return fmt.Sprintf("%.0f min", ms/minute)
+	case ms < 2*day:
+		return fmt.Sprintf("%.0f h", ms/hour)
+	}
+	return fmt.Sprintf("%.0f days", ms/day)
+}
+
+// inUse is the rule that protects a row, whatever asks for it to go, because
+// somebody works on it; "" where nobody is seen to.
+func (d *draft) inUse(r *Row) Rule {
+	switch {
+	case r.Held != "":
+		return Locked
+	case r.Written > d.now-recently:
+		return RecentBytes
+	}
+	return ""
+}
+
+// shields is the rule that protects a row against a limit; "" where it may go.
+func (d *draft) shields(i int) Rule {
+	r := &d.s.Rows[i]
+	switch {
+	case d.active[r.Key]:
+		return ActiveKey
+	case d.kept[i] != "":
+		return d.kept[i]
+	case r.Odd:
+		return UnknownAge
+	}
+	return d.inUse(r)
+}

@@ -1,0 +1,106 @@
+package maintenance
+
+import (
+	"io/fs"
+	"time"
+
+	"oc/store/jsonfile"
+	"oc/store/row"
+)
+
+// A Snapshot is what is on disk for one store at one time. It holds the text
+// of the store and the names of files, never their contents.
+type Snapshot struct {
+	Agent string // that rows without one in their key belong to
+	Store string // path of the store
+	Dir   string // of its transcripts
+
+	// Text is the store as it was read; Info is the file it was read from, nil
+	// where there is none.
+	Text []byte
+	Info fs.FileInfo
+
+	Rows    []Row         // those that OpenClaw loads, in its order
+	Skipped []row.Skipped // the others; they stay in the file
+	Files   []File        // in the directory by name, then what rows name elsewhere
+
+	// Blind says why it is not known which files other stores in the directory
+	// name; "" where it is known.
+	Blind string
+	// Jobs are the ids of the configured cron jobs; nil where they were not
+	// asked for or could not be read.
+	Jobs map[string]bool
+	// Problems are single things that could not be read, one sentence each.
+	Problems []string
+
+	prompts   map[string]int    // files of skill prompts by their hash
+	names     map[string]int    // files and links of the directory by name
+	odd       map[string]bool   // directories and the like there
+	heldNames map[string]string // why transcripts, there or not, are locked
+	byKey     map[string]int
+}
+
+// A Row is a session of the store and the files that it names.
+type Row struct {
+	row.Entry
+	ID      string  // the session id after loading; "" for none
+	Updated float64 // updatedAt in epoch milliseconds as OpenClaw loads it: 0 where it is impossible
+	HasTime bool    // there is an updatedAt
+	Odd     bool    // it cannot be a time: text, null, negative
+
+	// File is the transcript's path as OpenClaw resolves it, "" for none: what
+	// sessionFile names where that is acceptable, else <dir>/<id>.jsonl.
+	File    string
+	Content Content // of that file
+	Written float64 // its last change in epoch milliseconds; 0 where it is not there
+	Held    string  // why its lock must be respected; "" where nobody holds it
+
+	// Mend is the path that sessionFile should name instead; "" for none.
+	Mend string
+
+	own     []int // transcripts that are this row's and no link
+	side    []int // the trajectory and the pointer beside File
+	traces  []int // what OpenClaw takes for its artifacts: File and side, in the directory
+	names   []int // every file that must stay while the row does
+	runtime int   // a trajectory elsewhere that is provably this row's; -1 for none
+}
+
+// Content is what is known of a transcript.
+type Content int
+
+// Contents of a transcript. Only small ones are opened, and only when a rule
+// asks (spec/maintenance.md 2.5).
+const (
+	NotLooked Content = iota
+	Gone              // there is nothing at the path
+	Empty             // no message in it
+	Messages          // messages, or too large or damaged to say that there are none
+)
+
+// A File is one file as it was when the directory was read.
+type File struct {
+	jsonfile.Item
+	Base    string
+	Content Content
+	Held    string // why the lock of its transcript must be respected; "" where nobody holds it
+
+	Info    fs.FileInfo // nil in snapshots made from values
+	direct  bool        // directly in the directory and no link: what OpenClaw scans
+	blob    bool        // a skill prompt or the rest of writing one
+	foreign string      // the other store that names it
+}
+
+// written is the last change in epoch milliseconds, with OpenClaw's precision.
+func (f *File) written() float64 { return float64(f.ModTime.UnixNano()) / 1e6 }
+
+// Row finds a row by its key as it stands in the store.
+func (s *Snapshot) Row(key string) (*Row, bool) {
+	i, ok := s.byKey[key]
+	if !ok {
+		return nil, false
+	}
+	return &s.Rows[i], true
+}
+
+// millis is a time in epoch milliseconds.
+func millis(t time.Time) float64 { return float64(t.UnixMilli()) }

@@ -1,0 +1,251 @@
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"oc/config"
+	"oc/store"
+	"oc/store/jsonfile"
+	"oc/store/lock"
+	"oc/store/row"
+)
+
+// A Missing is a store that is not there although transcripts are: it is not
+// taken for an empty one, which would make all of them unlinked.
+type Missing struct {
+	Path  string
+	Files int // transcripts and archives in its directory
+}
+
+func (e *Missing) Error() string {
+	return fmt.Sprintf("there is no session store %s, but %d transcripts lie beside it; oc doctor can make a store of them", e.Path, e.Files)
+}
+
+// Take reads what is there for the store of a target: the store, its directory
+// once, the locks, and which files the rows of every store in the directory
+// name. It opens transcripts only where a rule of the policy needs to know
+// whether messages are in them, and then only those of up to 4 KiB; what it
+// holds does not grow with the size of files. It changes nothing.
+//
+// A store that is not there, with nothing beside it, gives an empty snapshot.
+// The error is a *row.Damage or *Missing where the store is not fit to be
+// changed, else one of the file system.
+func Take(ctx context.Context, c *config.Config, t store.Target, p *Policy, m lock.Machine, now time.Time) (*Snapshot, error) {
+	s := &Snapshot{Agent: t.Agent, Store: t.Index, Dir: filepath.Dir(t.Index)}
+	f, err := jsonfile.Read(t.Index)
+	absent := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !absent {
+		return nil, err
+	}
+	if err := s.list(ctx); err != nil {
+		return nil, err
+	}
+	if absent {
+		if n := s.count(jsonfile.Live) + s.count(jsonfile.Archive); n > 0 {
+			return nil, &Missing{s.Store, n}
+		}
+		return s, nil
+	}
+	s.Text, s.Skipped = f.Text, f.Skipped
+	if s.Info, err = os.Stat(t.Index); err != nil {
+		return nil, fmt.Errorf("look at the session store: %w", err)
+	}
+	n := newNamer(s, s.Store, c.StateDir)
+	s.Rows = make([]Row, len(f.Entries))
+	s.byKey = make(map[string]int, len(f.Entries))
+	for i, e := range f.Entries {
+		s.Rows[i] = n.row(e)
+		s.byKey[e.Key] = i
+	}
+	s.neighbours(ctx, c)
+	if err := s.locks(m, now); err != nil {
+		return nil, err
+	}
+	for i := range s.Rows {
+		s.transcript(n, &s.Rows[i], p, m, now)
+	}
+	if p.Cron {
+		s.cronJobs(ctx, c.StateDir)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.lookCloser(n, p, now)
+	return s, nil
+}
+
+func (s *Snapshot) count(class jsonfile.Class) (n int) {
+	for i := range s.Files {
+		if s.Files[i].Class == class {
+			n++
+		}
+	}
+	return n
+}
+
+// neighbours finds the other stores whose transcripts lie in the directory,
+// and marks the files that their rows name.
+func (s *Snapshot) neighbours(ctx context.Context, c *config.Config) {
+	paths := []string{filepath.Join(s.Dir, config.StoreFile)}
+	for _, id := range c.StoreAgents() {
+		paths = append(paths, c.StorePath(id))
+	}
+	seen := map[string]bool{s.Store: true}
+	for _, path := range paths {
+		if seen[path] || filepath.Dir(path) != s.Dir || ctx.Err() != nil {
+			continue
+		}
+		seen[path] = true
+		f, err := jsonfile.Read(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			s.Blind = err.Error()
+			continue
+		}
+		n := newNamer(s, path, c.StateDir)
+		for _, e := range f.Entries {
+			r := n.row(e)
+			for _, i := range r.names {
+				s.Files[i].foreign = path
+			}
+		}
+	}
+}
+
+// locks looks at the transcript locks of the directory.
+func (s *Snapshot) locks(m lock.Machine, now time.Time) error {
+	if s.count(jsonfile.Lock) == 0 {
+		return nil
+	}
+	reports, err := lock.Scan(s.Dir, m, now)
+	if err != nil {
+		return err
+	}
+	s.heldNames = map[string]string{}
+	for _, r := range reports {
+		if !r.State.Holds() {
+			continue
+		}
+		why := strings.Join(r.Evidence, "; ")
+		base := strings.TrimSuffix(filepath.Base(r.Path), lock.Suffix)
+		s.held(base, why)
+		// What belongs to a transcript is in use with it.
+		stem := strings.TrimSuffix(base, ".jsonl")
+		s.held(stem+".trajectory.jsonl", why)
+		s.held(stem+".trajectory-path.json", why)
+		s.heldNames[base] = why
+	}
+	return nil
+}
+
+func (s *Snapshot) held(base, why string) {
+	if i, ok := s.names[base]; ok {
+		s.Files[i].Held = why
+	}
+}
+
+// transcript looks at what a row's transcript is, as far as rules need it.
+func (s *Snapshot) transcript(n *namer, r *Row, p *Policy, m lock.Machine, now time.Time) {
+	for _, path := range []string{r.File, filepath.Join(s.Dir, r.ID+".jsonl")} {
+		if path == "" || r.ID == "" && path != r.File {
+			continue
+		}
+		if filepath.Dir(path) == s.Dir {
+			if why, ok := s.heldNames[filepath.Base(path)]; ok && r.Held == "" {
+				r.Held = why
+			}
+			i, ok := s.names[filepath.Base(path)]
+			if !ok {
+				continue
+			}
+			if !s.Files[i].Link {
+				r.Written = max(r.Written, s.Files[i].written())
+				continue
+			}
+			// What a link leads to is written, not the link.
+		}
+		if rep := lock.Look(path+lock.Suffix, m, now); rep.State.Holds() {
+			r.Held = strings.Join(rep.Evidence, "; ")
+		}
+		if info, err := os.Stat(path); err == nil {
+			r.Written = max(r.Written, float64(info.ModTime().UnixNano())/1e6)
+		}
+	}
+	if !p.FixMissing && !p.Empty {
+		return
+	}
+	r.Content = s.contentOf(r.File)
+	if r.ID == "" {
+		return
+	}
+	own := filepath.Join(s.Dir, r.ID+".jsonl")
+	if row.IsTranscriptID(r.ID) && own != r.File && mayMend(r) && s.contentOf(own) == Messages {
+		r.Mend = own
+	}
+}
+
+// mayMend tells whether a row's sessionFile is one to replace by its own
+// transcript: the name of another session's generated file, or a file that is
+// not there under a name that somebody chose.
+func mayMend(r *Row) bool {
+	base := filepath.Base(r.File)
+	if m := uuidFile.FindStringSubmatch(base); m != nil {
+		return m[1] != r.ID
+	}
+	return r.Content == Gone && jsonfile.SessionOf(strings.TrimSuffix(base, ".jsonl"))+".jsonl" == base
+}
+
+// contentOf looks at the transcript at a path; links are followed.
+func (s *Snapshot) contentOf(path string) Content {
+	if path == "" {
+		return Gone
+	}
+	if filepath.Dir(path) == s.Dir {
+		base := filepath.Base(path)
+		if i, ok := s.names[base]; ok && !s.Files[i].Link {
+			if s.Files[i].Content == NotLooked {
+				s.Files[i].Content = content(path, s.Files[i].Size)
+			}
+			return s.Files[i].Content
+		} else if !ok && !s.odd[base] {
+			return Gone
+		}
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return Gone
+	case !info.Mode().IsRegular():
+		return Messages
+	}
+	return content(path, info.Size())
+}
+
+// lookCloser asks of the files that a plan would touch what only they can say:
+// whether an unlinked transcript holds messages, and which trajectory a
+// pointer names.
+func (s *Snapshot) lookCloser(n *namer, p *Policy, now time.Time) {
+	draft := Make(p, s, now)
+	for _, a := range draft.Actions {
+		switch a.Kind {
+		case DropRow:
+			if r, ok := s.Row(a.Key); ok {
+				s.pointer(n, r)
+			}
+		case Move:
+			if a.Rule == Unlinked {
+				f := &s.Files[a.file]
+				f.Content = content(f.Path, f.Size)
+			}
+		}
+	}
+}
