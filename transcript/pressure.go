@@ -51,7 +51,7 @@ func Pressure(role string, raw []byte) int {
 			if span.KindOf(call) == span.Object {
 				n += callPressure(call)
 			} else {
-				n += jsonPressure(call)
+				n += jsonPressure(call, 3)
 			}
 			return nil
 		})
@@ -80,11 +80,13 @@ func textPressure(s string) int { return per(Chars(s), 4) }
 // resultPressure is for results of tools, which are rarely prose.
 func resultPressure(s string) int { return max(per(visible.Units(s), 2), per(Chars(s), 4)) }
 
-func jsonPressure(raw []byte) int {
+// jsonPressure weighs a value by its JSON, of which each characters make a
+// token.
+func jsonPressure(raw []byte, each int) int {
 	if raw == nil {
 		return 1
 	}
-	return per(Chars(string(visible.AppendJSON(nil, raw))), 3)
+	return per(Chars(string(visible.AppendJSON(nil, raw))), each)
 }
 
 func namePressure(raw []byte) int {
@@ -95,7 +97,7 @@ func namePressure(raw []byte) int {
 		s, _ := span.Text(raw)
 		return per(Chars(s), 3)
 	}
-	return jsonPressure(raw)
+	return jsonPressure(raw, 3)
 }
 
 func callPressure(call []byte) int {
@@ -106,16 +108,21 @@ func callPressure(call []byte) int {
 			break
 		}
 	}
-	return blockFrame + namePressure(span.Member(call, "name")) + jsonPressure(args)
+	return blockFrame + namePressure(span.Member(call, "name")) + jsonPressure(args, 3)
 }
 
 // contentPressure weighs the content of a message, by the rule for results of
 // tools or that for all others. What is no text weighs as its JSON.
 func contentPressure(content []byte, results bool) int {
-	weigh, other := textPressure, jsonPressure
+	weigh := textPressure
 	if results {
 		weigh = resultPressure
-		other = func(raw []byte) int { return resultPressure(string(visible.AppendJSON(nil, raw))) }
+	}
+	other := func(raw []byte, each int) int {
+		if results {
+			return resultPressure(string(visible.AppendJSON(nil, raw)))
+		}
+		return jsonPressure(raw, each)
 	}
 	switch span.KindOf(content) {
 	case span.Invalid:
@@ -125,7 +132,7 @@ func contentPressure(content []byte, results bool) int {
 		return weigh(s)
 	case span.Array:
 	default:
-		return other(content)
+		return other(content, 3)
 	}
 	n := 0
 	_, _ = span.Items(content, 0, func(block []byte) error {
@@ -134,7 +141,7 @@ func contentPressure(content []byte, results bool) int {
 			return nil
 		}
 		if span.KindOf(block) != span.Object {
-			n += other(block)
+			n += other(block, 4)
 			return nil
 		}
 		kind, _ := span.Text(span.Member(block, "type"))
@@ -147,7 +154,7 @@ func contentPressure(content []byte, results bool) int {
 		case !results && (kind == "toolCall" || kind == "tool_use"):
 			n += callPressure(block)
 		default:
-			n += blockFrame + other(block)
+			n += blockFrame + other(block, 4)
 		}
 		return nil
 	})
