@@ -2,198 +2,10 @@ package awareness
 
 import (
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"strings"
 
-	"oc/store/row"
 	"oc/store/sqlfile"
 )
-
-// ErrWatcher is a watch that cannot be.
-var ErrWatcher = errors.New("cannot watch")
-
-// Watch registers an explicit watch from the target's present version on, or keeps the one there is
-// (spec/awareness.md 3.1). agent is the target's, empty for the one that its key names.
-func (e *Edit) Watch(watcher, target, agent string) (Cursor, error) {
-	return e.register(watcher, target, agent, false)
-}
-
-// WatchGroup registers the watch that a group's main session has without asking; see [GroupWatcher]. Releases before
-// 2026.7.2-beta.5 have none, and it fails with [ErrWatcher] on their databases.
-func (e *Edit) WatchGroup(watcher, target, agent string) (Cursor, error) {
-	if !e.schema.Provenance {
-		return Cursor{}, fmt.Errorf("%w %s: schema %d knows no ambient watches", ErrWatcher, target, e.schema.Version)
-	}
-	return e.register(watcher, target, agent, true)
-}
-
-func (e *Edit) register(watcher, target, agent string, ambient bool) (Cursor, error) {
-	switch {
-	case target == "":
-		return Cursor{}, fmt.Errorf("%w: no target is named", ErrWatcher)
-	case watcher == target:
-		return Cursor{}, fmt.Errorf("%w %s: a session does not watch itself", ErrWatcher, target)
-	case !Notifiable(watcher):
-		return Cursor{}, fmt.Errorf("%w %s as %q: a watcher's key must name its agent (agent:<id>:<rest>)", ErrWatcher, target, watcher)
-	}
-	if agent == "" {
-		agent = row.KeyAgent(target)
-	}
-	c, err := e.cursor(watcher, target)
-	if err != nil {
-		return c, err
-	}
-	head, err := e.Head(target, agent)
-	if err != nil {
-		return c, err
-	}
-	next := c.Register(head.Version, ambient, e.owner(watcher), e.now)
-	if next == c {
-		return c, nil
-	}
-	return next, e.put(next)
-}
-
-// Ack moves the watcher's cursors of the targets to what their notices vouched for, and gives the notices for what came
-// since. Targets that it does not watch, and dormant cursors, stay as they are (spec/awareness.md 4.1).
-func (e *Edit) Ack(watcher string, targets ...string) (again []Notice, err error) {
-	done := map[string]bool{}
-	for _, target := range targets {
-		if done[target] {
-			continue
-		}
-		done[target] = true
-		c, err := e.cursor(watcher, target)
-		if err != nil {
-			return nil, err
-		}
-		if !c.Exists || e.schema.dormant(c, e.world) {
-			continue
-		}
-		next, n, told := c.Ack(e.now)
-		if err := e.put(next); err != nil {
-			return nil, err
-		}
-		if told {
-			again = append(again, n)
-		}
-	}
-	return again, nil
-}
-
-// Reset forgets what a session watched, as when it is reset. Its own log stays.
-func (e *Edit) Reset(watcher string) error {
-	_, err := e.tx.Exec(`DELETE FROM `+cursors+` WHERE watcher_session_key = ?1`, watcher)
-	return err
-}
-
-// Delete removes all that belongs to a deleted session: its log, its head, whatever it watched or was watched by, and its
-// upstream link.
-func (e *Edit) Delete(key, agent string) error {
-	for _, table := range []string{events, heads, links} {
-		if len(e.cols[table]) == 0 {
-			continue
-		}
-		if _, err := e.tx.Exec(`DELETE FROM `+table+` WHERE session_key = ?1 AND agent_id = ?2`, key, agent); err != nil {
-			return err
-		}
-	}
-	_, err := e.tx.Exec(`DELETE FROM `+cursors+` WHERE watcher_session_key = ?1 OR target_session_key = ?1`, key)
-	return err
-}
-
-// Watched says whether anybody watches a session. OpenClaw records a human's message to one only if somebody does, or if
-// another session made it.
-func (s *Snapshot) Watched(target string) (bool, error) {
-	ok, err := s.need(cursors)
-	if !ok {
-		return false, err
-	}
-	_, some, err := s.tx.Int(`SELECT 1 FROM `+cursors+` WHERE target_session_key = ?1 LIMIT 1`, target)
-	return some, err
-}
-
-// Cursor is that of one watcher and target, by their exact keys. It is one that does not exist if there is none.
-func (s *Snapshot) Cursor(watcher, target string) (Cursor, error) {
-	ok, err := s.need(cursors)
-	if !ok {
-		return Cursor{Watcher: watcher, Target: target}, err
-	}
-	return s.cursor(watcher, target)
-}
-
-func (s *Snapshot) cursor(watcher, target string) (Cursor, error) {
-	c := Cursor{Watcher: watcher, Target: target}
-	err := s.tx.Each(s.selectCursors()+` WHERE watcher_session_key = ?1 AND target_session_key = ?2`, func(r *sqlfile.Row) error {
-		c = scanCursor(r)
-		return nil
-	}, watcher, target)
-	return c, err
-}
-
-// cursorColumns are those that this database has, in the order of scanCursor.
-func (s *Snapshot) selectCursors() string {
-	sql := `SELECT watcher_session_key, target_session_key, last_seen_sequence, notified_sequence, material_sequence, updated_at`
-	for _, c := range []struct {
-		has  bool
-		name string
-	}{{s.schema.Provenance, "provenance"}, {s.schema.Stores, "watcher_store_path"}} {
-		if !c.has {
-			c.name = "NULL"
-		}
-		sql += ", " + c.name
-	}
-	return sql + ` FROM ` + cursors
-}
-
-func scanCursor(r *sqlfile.Row) Cursor {
-	c := Cursor{
-		Watcher: text(r, 0), Target: text(r, 1), Exists: true, Seen: number(r, 2), Notified: number(r, 3), Material: number(r, 4),
-		Ambient: text(r, 6) == ambientGroup, Store: text(r, 7),
-	}
-	var dated bool
-	c.Updated, dated = r.Int(5)
-	c.Undated = !dated
-	return c
-}
-
-const (
-	ambientGroup = "ambient-group"
-	explicit     = "explicit"
-	// sentinel begins the watcher of a row by which builds before schema 4 marked another row as ambient: behind it stands
-	// that row's watcher in hexadecimal.
-	sentinel = "ambient-group-watch:"
-)
-
-// put stores a cursor whole. Within the transaction nobody else can have changed it.
-func (e *Edit) put(c Cursor) error {
-	columns := "watcher_session_key, target_session_key, last_seen_sequence, notified_sequence, material_sequence, updated_at"
-	values := []any{c.Watcher, c.Target, c.Seen, c.Notified, c.Material, c.Updated}
-	if e.schema.Provenance {
-		columns += ", provenance"
-		if c.Ambient {
-			values = append(values, ambientGroup)
-		} else {
-			values = append(values, explicit)
-		}
-	}
-	if e.schema.Stores {
-		columns += ", watcher_store_path"
-		values = append(values, null(c.Store))
-	}
-	_, err := e.tx.Exec(`INSERT INTO `+cursors+` (`+columns+`) VALUES (?`+strings.Repeat(", ?", len(values)-1)+`)
-		ON CONFLICT (watcher_session_key, target_session_key) DO UPDATE SET `+assign(columns), values...)
-	return err
-}
-
-func assign(columns string) string {
-	names := strings.Split(columns, ", ")
-	for i, n := range names {
-		names[i] = n + " = excluded." + n
-	}
-	return strings.Join(names[2:], ", ") // the first two are the key
-}
 
 // State is how a watch stands.
 type State string
@@ -332,4 +144,15 @@ func (s Schema) dormant(c Cursor, w World) bool {
 	}
 	now := w.store(c.Watcher)
 	return now != "" && now != c.Store
+}
+
+// Watched says whether anybody watches a session. OpenClaw records a human's message to one only if somebody does, or if
+// another session made it.
+func (s *Snapshot) Watched(target string) (bool, error) {
+	ok, err := s.need(cursors)
+	if !ok {
+		return false, err
+	}
+	_, some, err := s.tx.Int(`SELECT 1 FROM `+cursors+` WHERE target_session_key = ?1 LIMIT 1`, target)
+	return some, err
 }
