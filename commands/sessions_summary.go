@@ -23,7 +23,7 @@ type tally struct {
 
 func (t *tally) add(r *store.Row, file int64) {
 	t.rows++
-	t.storeBytes += int64(len(r.Val))
+	t.storeBytes += r.Bytes()
 	t.files += file
 	if r.Updated > 0 {
 		if t.oldest == 0 || r.Updated < t.oldest {

@@ -187,6 +187,14 @@ func countIndex(path string) *Other {
 	return &Other{FileEra, path, len(f.Entries), ""}
 }
 
+// Bytes is the size of the row in its store.
+func (r *Row) Bytes() int64 {
+	if r.sessions.Era == SQLiteEra {
+		return r.Columns.Bytes
+	}
+	return int64(len(r.Val))
+}
+
 // Era is the era of the store that the row is in.
 func (r *Row) Era() Era { return r.sessions.Era }
 

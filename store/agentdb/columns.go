@@ -10,7 +10,8 @@ import (
 type Columns struct {
 	SessionID    string // current_session_id
 	Status       string
-	Valid        int // entry_valid: -1 refused, 0 not looked at, 1 accepted; 1 where the schema has no such column
+	Bytes        int64 // of the JSON in the table, with what a listing leaves out of it
+	Valid        int   // entry_valid: -1 refused, 0 not looked at, 1 accepted; 1 where the schema has no such column
 	CreatedAt    int64
 	PinnedAt     int64
 	ArchivedAt   int64

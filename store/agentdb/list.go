@@ -74,66 +74,100 @@ func (db *DB) List(o Options) (*Listing, error) {
 		owned = owned && has[c]
 		columns = append(columns, selected(has, c))
 	}
-	var index row.Indexer
-	var cut cutter
-	// Not by the index of the key: it may be damaged, and would then leave out rows without a word.
-	err = db.tx.Each("SELECT "+strings.Join(columns, ", ")+" FROM "+db.table()+" NOT INDEXED", func(r *sqlfile.Row) error {
-		key := r.Text(0)
-		if isInternal(key) {
-			l.Hidden++
-			return nil
-		}
-		text := r.Bytes(2)
-		if string(text) == "{}" {
-			skip(key, "it was removed; only its history is kept")
-			return nil
-		}
-		if !o.Whole {
-			var err error
-			if text, err = cut.cut(text); err != nil {
-				skip(key, "its JSON is damaged: "+err.Error())
-				return nil
+	r := reader{l: l, o: o, people: people, sizes: sizes, owned: owned, era: db.schema.Era}
+	// SQLite fetches rows on this thread while another one reads them.
+	batches, done := make(chan []sqlfile.Row, 4), make(chan struct{})
+	go func() {
+		defer close(done)
+		for batch := range batches {
+			for i := range batch {
+				r.take(&batch[i])
 			}
 		}
-		c := span.Cursor{B: text}
-		e, err := index.Index(key, &c)
-		if err == nil {
-			err = span.End(text, c.At)
+	}()
+	var batch []sqlfile.Row
+	// Not by the index of the key: it may be damaged, and would then leave out rows without a word.
+	err = db.tx.Each("SELECT "+strings.Join(columns, ", ")+" FROM "+db.table()+" NOT INDEXED", func(r *sqlfile.Row) error {
+		if batch = append(batch, r.Clone()); len(batch) == 64 {
+			batches <- batch
+			batch = make([]sqlfile.Row, 0, 64)
 		}
-		if err != nil {
-			skip(key, "its JSON is damaged: "+err.Error())
-			return nil
-		}
-		e.At = 0
-		updated, ok := r.Int(3)
-		if why := unreadable(&e, r.Text(1), float64(updated), ok); why != "" {
-			skip(key, why)
-			return nil
-		}
-		out := Row{Entry: e, Columns: Columns{SessionID: r.Text(1), Status: r.Text(4), Valid: 1, Participants: people[key]}}
-		if v, ok := r.Int(5); ok {
-			out.Columns.Valid = int(v)
-		}
-		out.Columns.CreatedAt, _ = r.Int(6)
-		out.Columns.PinnedAt, _ = r.Int(7)
-		out.Columns.ArchivedAt, _ = r.Int(8)
-		if owned {
-			out.Columns.Owner = owner(r, 9)
-		}
-		out.Columns.fromEntry(&e)
-		if db.schema.Era == Entries { // there are no such columns yet
-			out.Columns.PinnedAt, out.Columns.ArchivedAt = stamp(&e, row.PinnedAt), stamp(&e, row.ArchivedAt)
-		}
-		out.Size = sizes[out.Columns.SessionID]
-		l.Rows = append(l.Rows, out)
 		return nil
 	})
+	batches <- batch
+	close(batches)
+	<-done
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(l.Rows, func(a, b Row) int { return strings.Compare(a.Key, b.Key) })
 	slices.SortStableFunc(l.Skipped, func(a, b row.Skipped) int { return strings.Compare(a.Key, b.Key) })
 	return l, nil
+}
+
+// reader makes the rows of a listing from those of the table.
+type reader struct {
+	l      *Listing
+	o      Options
+	people map[string][]Participant
+	sizes  map[string]Size
+	owned  bool // the table has columns for the owner
+	era    Era
+
+	index row.Indexer
+	cut   cutter
+}
+
+func (x *reader) take(r *sqlfile.Row) {
+	key, text := r.Text(0), r.Bytes(2)
+	skip := func(reason string) { x.l.Skipped = append(x.l.Skipped, row.Skipped{Key: key, Reason: reason}) }
+	if isInternal(key) {
+		x.l.Hidden++
+		return
+	}
+	if string(text) == "{}" {
+		skip("it was removed; only its history is kept")
+		return
+	}
+	whole := int64(len(text))
+	if !x.o.Whole {
+		var err error
+		if text, err = x.cut.cut(text); err != nil {
+			skip("its JSON is damaged: " + err.Error())
+			return
+		}
+	}
+	c := span.Cursor{B: text}
+	e, err := x.index.Index(key, &c)
+	if err == nil {
+		err = span.End(text, c.At)
+	}
+	if err != nil {
+		skip("its JSON is damaged: " + err.Error())
+		return
+	}
+	e.At = 0
+	updated, ok := r.Int(3)
+	if why := unreadable(&e, r.Text(1), float64(updated), ok); why != "" {
+		skip(why)
+		return
+	}
+	out := Row{Entry: e, Columns: Columns{SessionID: r.Text(1), Status: r.Text(4), Valid: 1, Bytes: whole, Participants: x.people[key]}}
+	if v, ok := r.Int(5); ok {
+		out.Columns.Valid = int(v)
+	}
+	out.Columns.CreatedAt, _ = r.Int(6)
+	out.Columns.PinnedAt, _ = r.Int(7)
+	out.Columns.ArchivedAt, _ = r.Int(8)
+	if x.owned {
+		out.Columns.Owner = owner(r, 9)
+	}
+	out.Columns.fromEntry(&e)
+	if x.era == Entries { // there are no such columns yet
+		out.Columns.PinnedAt, out.Columns.ArchivedAt = stamp(&e, row.PinnedAt), stamp(&e, row.ArchivedAt)
+	}
+	out.Size = x.sizes[out.Columns.SessionID]
+	x.l.Rows = append(x.l.Rows, out)
 }
 
 func stamp(e *row.Entry, f row.Field) int64 {

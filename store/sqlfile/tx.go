@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"os"
 	"strings"
 	"time"
@@ -313,8 +314,11 @@ func named(args []any) []driver.NamedValue {
 	return out
 }
 
-// Row is the row that Each is at. What it gives stays valid after the row has passed.
+// Row is the row that Each is at, until it goes on. The values that it gives stay valid.
 type Row struct{ vals []driver.Value }
+
+// Clone is the row on its own, for when Each has gone on.
+func (r *Row) Clone() Row { return Row{slices.Clone(r.vals)} }
 
 // Null says whether column i holds nothing.
 func (r *Row) Null(i int) bool { return r.vals[i] == nil }
