@@ -273,4 +273,3 @@ func names(t *testing.T, dir string) []string {
 	}
 	return all
 }
-
