@@ -11,7 +11,7 @@ import (
 // Members of a row that are copied from the entry as they are, in OpenClaw's order (spec/file-store.md 6.3, spec/sqlite-store.md 3.1).
 var (
 	lineageFields = []row.Field{
-		row.SpawnedBy, row.SpawnedWorkspaceDir, row.SpawnedCwd, row.ParentSessionKey, row.ForkedFromParent, row.SpawnDepth, row.SubagentRole, row.SubagentControlScope,
+		row.SpawnDepth, row.SubagentRole, row.SubagentControlScope,
 		row.SessionStartedAt, row.LastInteractionAt, row.Label,
 	}
 	flagFields = []row.Field{
@@ -161,9 +161,15 @@ func (l *listing) row(p *span.Printer, r *store.Row) {
 	if file := r.Raw(row.SessionFile); !sqlite && span.KindOf(file) == span.String {
 		p.Key("sessionFile").Raw(file)
 	}
+	fields(p, r, row.SpawnedBy, row.SpawnedWorkspaceDir, row.SpawnedCwd, row.ParentSessionKey)
+	if sqlite && row.Truthy(r.Raw(row.ForkSource)) {
+		p.Key(row.ForkedFromParent.String()).Bool(true)
+	} else {
+		fields(p, r, row.ForkedFromParent)
+	}
 	fields(p, r, lineageFields...)
-	if sqlite {
-		fields(p, r, row.Color)
+	if color := r.Color(); sqlite && color != "" {
+		p.Key("color").String(color)
 	}
 	fields(p, r, row.Status)
 	if sqlite {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"oc/config/json5"
 	"oc/store/span"
@@ -252,7 +251,7 @@ func readIncluded(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok && info.Mode().IsRegular() && stat.Nlink > 1 {
+	if info.Mode().IsRegular() && links(info) > 1 {
 		return nil, errors.New("it has more than one hard link")
 	}
 	return readRegular(path, maxIncludeBytes)

@@ -187,6 +187,16 @@ func countIndex(path string) *Other {
 	return &Other{FileEra, path, len(f.Entries), ""}
 }
 
+// ID is the session id as OpenClaw loads it: in the SQLite era as it stands,
+// else see Entry.ID.
+func (r *Row) ID() string {
+	if r.sessions.Era == SQLiteEra {
+		id, _ := r.Text(row.SessionID)
+		return id
+	}
+	return r.Entry.ID()
+}
+
 // Bytes is the size of the row in its store.
 func (r *Row) Bytes() int64 {
 	if r.sessions.Era == SQLiteEra {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"strings"
 
 	"oc/config"
@@ -86,4 +87,17 @@ func (r *Row) Tokens() (n float64, known, fresh bool) {
 // SQLite era it does only beside what says where it came from.
 func (r *Row) HasContextTokens() bool {
 	return isSet(r.Raw(row.ContextTokens)) && r.sessions.Era != SQLiteEra
+}
+
+// colors are the names that OpenClaw 2026.9.6 knows for a session's colour.
+var colors = []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan"}
+
+// Color is the session's colour as the list prints it; "" for none or one that
+// has no name.
+func (r *Row) Color() string {
+	name, _ := r.Text(row.Color)
+	if name = span.Lower(span.Trim(name)); slices.Contains(colors, name) {
+		return name
+	}
+	return ""
 }

@@ -64,6 +64,7 @@ const (
 	SpawnedWorkspaceDir
 	SpawnedCwd
 	ForkedFromParent
+	ForkSource
 	SubagentRole
 	SubagentControlScope
 	InheritedToolDeny
@@ -188,7 +189,7 @@ var documented = [fields]struct {
 	Provider: {"provider", Text}, LastProvider: {"lastProvider", Text}, Room: {"room", Text}, ChatTypeField: {"chatType", Text},
 	Color: {"color", Text}, Visibility: {"visibility", Text}, Incognito: {"incognito", Flag}, CreatedActor: {"createdActor", Raw},
 	SpawnedBy: {"spawnedBy", Text}, ParentSessionKey: {"parentSessionKey", Text}, SpawnDepth: {"spawnDepth", Number},
-	SpawnedWorkspaceDir: {"spawnedWorkspaceDir", Text}, SpawnedCwd: {"spawnedCwd", Text}, ForkedFromParent: {"forkedFromParent", Flag},
+	SpawnedWorkspaceDir: {"spawnedWorkspaceDir", Text}, SpawnedCwd: {"spawnedCwd", Text}, ForkedFromParent: {"forkedFromParent", Flag}, ForkSource: {"forkSource", Raw},
 	SubagentRole: {"subagentRole", Text}, SubagentControlScope: {"subagentControlScope", Text},
 	InheritedToolDeny: {"inheritedToolDeny", Texts}, InheritedToolAllow: {"inheritedToolAllow", Texts}, PluginOwnerID: {"pluginOwnerId", Text},
 	SubagentRecovery: {"subagentRecovery", Raw},
