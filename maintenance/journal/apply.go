@@ -48,6 +48,12 @@ func (j *Journal) Apply(ctx context.Context, p Plan) (r *Run, err error) {
 	if err := j.pending(); err != nil {
 		return r, err
 	}
+	if err := j.own(j.runs()); err != nil {
+		return r, err
+	}
+	if err := j.tidy(); err != nil {
+		return r, err
+	}
 	id := uuid.New()
 	now := j.now()
 	draft := &Run{

@@ -34,6 +34,16 @@ func noRoom(err error) bool {
 
 func otherDevice(err error) bool { return errors.Is(err, syscall.EXDEV) }
 
+// noLinks says that the file system, or its guard against links to the files of others, gives a file no second name there.
+func noLinks(err error) bool {
+	for _, e := range []error{syscall.EPERM, syscall.ENOTSUP, syscall.ENOSYS, syscall.EXDEV, syscall.EMLINK} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
 func (system) Chtimes(name string, mtime int64) error {
 	t := unix.NsecToTimespec(mtime)
 	if err := unix.UtimesNanoAt(unix.AT_FDCWD, name, []unix.Timespec{t, t}, unix.AT_SYMLINK_NOFOLLOW); err != nil {

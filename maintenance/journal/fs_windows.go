@@ -22,6 +22,9 @@ func noRoom(err error) bool {
 
 func otherDevice(err error) bool { return errors.Is(err, windows.ERROR_NOT_SAME_DEVICE) }
 
+// noLinks is true of every error: what cannot be linked is packed.
+func noLinks(error) bool { return true }
+
 func (system) Move(from, to string) error { return moveChecked(from, to) }
 
 func (system) Chtimes(name string, mtime int64) error {

@@ -115,10 +115,15 @@ func (j *Journal) Lock(ctx context.Context) (release func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if !j.locked {
+			err = errors.Join(err, unlock())
+		}
+	}()
 	// Made under sudo, they would keep their own user out.
 	for _, path := range []string{j.home(), filepath.Join(j.home(), "lock")} {
 		if err := j.give(path); err != nil {
-			return nil, errors.Join(fmt.Errorf("lock %s: %w", j.base, err), unlock())
+			return nil, fmt.Errorf("lock %s: %w", j.base, err)
 		}
 	}
 	j.locked = true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 )
 
 // Recovery is what became of a run that was cut short.
@@ -28,6 +29,9 @@ func (j *Journal) Recover(ctx context.Context) (recoveries []Recovery, err error
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	if err := j.tidy(); err != nil {
+		return nil, err
+	}
 	runs, _ := j.List()
 	for i := range runs {
 		if !runs[i].Unfinished() {
@@ -159,4 +163,20 @@ func (j *Journal) kept(r *Run) bool {
 		}
 	}
 	return true
+}
+
+// tidy removes manifests that were being written when oc was killed: their runs have done nothing, or have an older manifest.
+func (j *Journal) tidy() error {
+	names, err := j.fs.ReadDir(j.runs())
+	if err != nil && !missing(err) {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".tmp") {
+			if err := j.fs.Remove(filepath.Join(j.runs(), name)); err != nil && !missing(err) {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -50,6 +50,9 @@ func tree(t testing.TB, dir string) map[string]string {
 			s.MTime, s.Links = 0, 0
 		}
 		name, _ := filepath.Rel(dir, path)
+		if name == "." {
+			return nil // the test's own
+		}
 		all[name] = fmt.Sprintf("%s %o %d:%d %d links=%d %s", s.Type, s.Mode, s.UID, s.GID, s.MTime, s.Links, rest)
 		return nil
 	})
@@ -148,12 +151,18 @@ func scene(t testing.TB, base string) (plan func() Plan) {
 		os.Link(in("twice.jsonl"), in("twice.other")),
 		os.Symlink("../elsewhere.jsonl", in("link.jsonl")),
 		os.Chmod(in("gone"), 0o750),
+		OS().Chtimes(in("link.jsonl"), t0.Add(-time.Hour).UnixNano()),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	return func() Plan {
+	return func() Plan { return scenePlan(base) }
+}
+
+func scenePlan(base string) Plan {
+	in := func(name string) string { return filepath.Join(base, "agents", "main", "sessions", name) }
+	{
 		return Plan{
 			Facts: json.RawMessage(`{"command":"sessions cleanup","agent":"main"}`),
 			Steps: []Step{
@@ -182,8 +191,28 @@ func text(s string) func(io.Writer) error {
 	}
 }
 
+// quick is the real FS without its waits: what tests with thousands of runs use. The order of durability has its own test.
+type quick struct{ FS }
+
+type quickFile struct{ File }
+
+func (quickFile) Sync() error { return nil }
+
+func (q quick) SyncDir(string) error { return nil }
+
+func (q quick) Create(name string, mode fs.FileMode) (File, error) {
+	f, err := q.FS.Create(name, mode)
+	if err != nil {
+		return nil, err
+	}
+	return quickFile{f}, nil
+}
+
 func open(t testing.TB, base string, f FS) *Journal {
 	t.Helper()
+	if f == nil {
+		f = quick{OS()}
+	}
 	j, err := Open(Options{Base: base, Now: func() time.Time { return t0 }, FS: f})
 	if err != nil {
 		t.Fatal(err)

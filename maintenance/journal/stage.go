@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"time"
@@ -136,10 +135,14 @@ func (j *Journal) stageVault(ctx context.Context, r *Run, v int, steps []Step, v
 		if s.keeps(r.Purge) && vaults[i] == v {
 			// Another name of the file costs nothing and brings the very file back. A purge has no room for more.
 			if s.Before.Links > 1 || r.Purge {
-				if j.fs.Link(s.Path, linkName(dir, links+1)) == nil {
+				err := j.fs.Link(s.Path, linkName(dir, links+1))
+				if err == nil {
 					links++
 					s.Old = &Saved{Vault: v, Link: links}
 					continue
+				}
+				if !noLinks(err) {
+					return fmt.Errorf("save %s: %w", s.Path, err)
 				}
 			}
 			if err := ready(&olds, oldPack); err != nil {
@@ -253,7 +256,7 @@ func (j *Journal) roomForNew(steps []Step) error {
 	return nil
 }
 
-// like is what a new file shall look like: Mode always, owner where the system has one and it is not the writer's already.
+// build makes a new file, durably but for its name, that looks like like: mode, owner where the system has one, time unless it is 0.
 func (j *Journal) build(temp string, content func(io.Writer) error, like Stamp) error {
 	f, err := j.create(temp)
 	if err != nil {
@@ -287,7 +290,7 @@ func (j *Journal) dress(path string, like Stamp) error {
 		}
 	}
 	if now.Type != Link && now.Mode != like.Mode {
-		if err := j.fs.Chmod(path, like.Mode&permissions|fs.FileMode(0)); err != nil {
+		if err := j.fs.Chmod(path, like.Mode); err != nil {
 			return err
 		}
 	}
