@@ -6,6 +6,7 @@ import (
 
 	"oc/commands/term"
 	"oc/config"
+	"oc/maintenance"
 	"oc/store"
 	"oc/store/jsonfile"
 	"oc/store/span"
@@ -33,15 +34,23 @@ type agentFacts struct {
 	isDefault  bool
 	sessions   *store.Sessions
 	usage      *store.Usage
+	limits     limits
 	err        error
 }
 
 // surveyAgents opens the store of every agent, configured or on disk.
-func surveyAgents(ctx context.Context, cfg *config.Config) (all []agentFacts) {
+func (c *Call) surveyAgents(ctx context.Context, cfg *config.Config) (all []agentFacts) {
+	policy, warnings, err := maintenance.ReadPolicy(cfg, maintenance.Orders{})
+	if err != nil {
+		c.Warnf("the limits are unknown: %v", err)
+	}
+	for _, w := range warnings {
+		c.Warnf("configuration: %s", w.String())
+	}
 	targets, _ := store.Targets(cfg, store.Pick{All: true}) // only --agent can be unknown
 	add := func(t store.Target, configured bool) {
 		s, err := store.Open(ctx, cfg, t)
-		all = append(all, agentFacts{id: t.Agent, configured: configured, isDefault: t.Agent == cfg.DefaultAgent(), sessions: s, usage: store.Measure(t), err: err})
+		all = append(all, agentFacts{id: t.Agent, configured: configured, isDefault: t.Agent == cfg.DefaultAgent(), sessions: s, usage: store.Measure(t), limits: limitsOf(cfg, policy, s), err: err})
 	}
 	for _, t := range targets {
 		add(t, true)
@@ -57,7 +66,7 @@ func listAgents(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	all := surveyAgents(ctx, cfg)
+	all := c.surveyAgents(ctx, cfg)
 	if c.JSON() {
 		err := c.Document(func(p *span.Printer) error {
 			p.Object()
@@ -121,7 +130,7 @@ func agentTable(c *Call, all []agentFacts) {
 			}
 			return bytesOrDash(n)
 		}
-		era, rows := string(a.sessions.Era), term.Count(int64(len(a.sessions.Rows)))
+		era, rows := string(a.sessions.Era), a.limits.rowsOf(len(a.sessions.Rows))
 		if a.err != nil {
 			rows = term.Unknown
 		}
@@ -129,7 +138,7 @@ func agentTable(c *Call, all []agentFacts) {
 			rows = "-"
 		}
 		t.Row(name, era, rows, class(jsonfile.Live), class(jsonfile.Archive), class(jsonfile.Sidecar, jsonfile.Checkpoint), class(jsonfile.Temp, jsonfile.Lock),
-			bytesOrDash(a.usage.Database), bytesOrDash(a.usage.WAL), term.Bytes(a.usage.Total()))
+			bytesOrDash(a.usage.Database), bytesOrDash(a.usage.WAL), a.limits.bytesOf(a.usage.Total()))
 	}
 	t.End()
 	if stranger {
@@ -161,6 +170,7 @@ func (a *agentFacts) print(p *span.Printer) {
 	} else {
 		p.Int(int64(len(s.Rows)))
 	}
+	a.limits.print(p)
 	p.Key("skippedRows").Int(int64(len(s.Skipped)))
 	p.Key("bytes").Object()
 	for _, k := range []jsonfile.Class{jsonfile.Store, jsonfile.Live, jsonfile.Archive, jsonfile.Checkpoint, jsonfile.Sidecar, jsonfile.Lock, jsonfile.Temp, jsonfile.Prompt, jsonfile.Other} {

@@ -46,7 +46,7 @@ func (c *Call) survey(ctx context.Context) (*standing, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &standing{cfg: cfg, owner: c.owner(ctx, cfg), agents: surveyAgents(ctx, cfg), l: &listing{cfg: cfg, now: c.nowMs(), several: true}}
+	s := &standing{cfg: cfg, owner: c.owner(ctx, cfg), agents: c.surveyAgents(ctx, cfg), l: &listing{cfg: cfg, now: c.nowMs(), several: true}}
 	if s.l.acp, err = store.ReadACP(ctx, cfg.StateDir); err != nil {
 		c.Warnf("which sessions run under ACP is unknown: %v", err)
 	}
