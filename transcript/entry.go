@@ -3,7 +3,6 @@ package transcript
 import (
 	"bytes"
 	"errors"
-	"strings"
 	"time"
 
 	"oc/store/span"
@@ -154,9 +153,14 @@ func (e *Entry) field(key, val []byte) {
 			e.FirstKept = ref(val)
 		}
 	case '\\':
-		// A name with an escape in front: rare enough to be decoded.
-		if name, ok := span.Text(key); ok && !strings.HasPrefix(name, "\\") {
-			e.field(span.Quote(nil, name), val)
+		// A name that is spelled with an escape in front.
+		for _, name := range [...]string{
+			`"id"`, `"type"`, `"parentId"`, `"timestamp"`, `"message"`, `"appendMode"`, `"targetId"`, `"appendParentId"`,
+			`"firstKeptEntryId"`,
+		} {
+			if span.Is(key, name[1:len(name)-1]) {
+				e.field([]byte(name), val)
+			}
 		}
 	}
 }

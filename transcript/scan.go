@@ -33,7 +33,6 @@ type Scanner struct {
 	crlf    bool
 	records int
 	headers int
-	nul     bool // all since the last row is NUL
 	buf     []byte
 }
 
@@ -77,7 +76,13 @@ func (s *Scanner) Read(r io.Reader, row func(*Row) error) error {
 			}
 			at = end + 1
 		}
-		have = copy(buf, buf[at:have])
+		if rest := have - at; len(buf) > longLine && rest <= chunk/2 {
+			s.buf = make([]byte, chunk) // the room of a long line is given back
+			have = copy(s.buf, buf[at:have])
+			buf = s.buf
+		} else {
+			have = copy(buf, buf[at:have])
+		}
 		switch {
 		case err == nil:
 		case errors.Is(err, io.EOF):
@@ -92,13 +97,48 @@ func (s *Scanner) Read(r io.Reader, row func(*Row) error) error {
 			return fmt.Errorf("read the transcript at byte %d: %w", s.stats.Bytes+int64(have), err)
 		}
 		if have == len(buf) {
-			// Twice as large, but for very long lines in steps, so that the
-			// old and the new buffer together stay small.
-			next := make([]byte, len(buf)+min(len(buf), 16<<20))
+			next := make([]byte, s.room(r, have))
 			copy(next, buf)
 			buf, s.buf = next, next
 		}
 	}
+}
+
+// longLine is a line for which room is made with care.
+const longLine = 4 << 20
+
+// room is how large a buffer must be for a line of which have bytes were read:
+// as large as the line, where r can be read ahead, so that nothing is copied
+// twice and two large buffers do not stand side by side for longer than needed.
+func (s *Scanner) room(r io.Reader, have int) int {
+	if seeker, ok := r.(io.ReadSeeker); ok && have > longLine {
+		if rest, ok := ahead(seeker); ok {
+			return have + rest + chunk
+		}
+	}
+	return have + min(have, 4*longLine)
+}
+
+// ahead is how far away the next line break or the end is.
+func ahead(r io.ReadSeeker) (n int, ok bool) {
+	start, err := r.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0, false
+	}
+	piece := make([]byte, chunk)
+	for {
+		got, err := r.Read(piece)
+		if nl := bytes.IndexByte(piece[:got], '\n'); nl >= 0 {
+			n += nl + 1
+			break
+		}
+		n += got
+		if err != nil {
+			break // the reader meets it again
+		}
+	}
+	_, err = r.Seek(start, io.SeekStart)
+	return n, err == nil
 }
 
 // Rows passes the rows of a database or another source of whole lines, which

@@ -202,7 +202,7 @@ func (b *backReader) need(n int) error {
 // more reads the piece before the buffer.
 func (b *backReader) more() error {
 	n := min(b.from, step)
-	next := make([]byte, int(n)+len(b.buf), int(n)+len(b.buf))
+	next := make([]byte, int(n)+len(b.buf))
 	if _, err := b.r.ReadAt(next[:n], b.from-n); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}

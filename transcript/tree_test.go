@@ -107,3 +107,10 @@ func TestBranchAsSessionManager(t *testing.T) {
 		})
 	}
 }
+
+func TestParseEscapedNames(t *testing.T) {
+	e, err := Parse([]byte(`{"\u0069d":"x","typ\u0065":"message","\rother":1,"\u0070arentId":null,"m\u0065ssage":{"role":"user"}}`))
+	if err != nil || string(e.ID) != "x" || e.Kind != Message || !e.Parent.Null() || Role(e.Message) != "user" {
+		t.Errorf("%+v %v", e, err)
+	}
+}

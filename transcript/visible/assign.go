@@ -34,7 +34,7 @@ func at(s string, i int) byte {
 // envName is where the upper-case name that ends at i begins, -1 if it is none
 // whose value is a secret or it begins before from.
 func envName(s string, i, from int) int {
-	if i == 0 || !upper(s[i-1]) || edge(s, i) == false {
+	if i == 0 || !upper(s[i-1]) || !edge(s, i) {
 		return -1
 	}
 	k := i

@@ -52,11 +52,11 @@ func percent(s string, i int) bool {
 	return i+2 < len(s) && s[i] == '%' && hex.has(s, i+1) && hex.has(s, i+2)
 }
 
-// names reads names of form pairs. It remembers where the last one ended.
+// names reads names of form pairs. It remembers the last one, so that asking
+// from many places inside it costs one pass.
 type names struct {
-	s                 string
-	hidden, from, end int // the invisible start of a name, its start, its end
-	start             int
+	s                  string
+	start, hidden, end int // its start, the end of the invisible characters it starts with, its end
 }
 
 // to is where the name that starts at i ends; ok tells whether it is one.
