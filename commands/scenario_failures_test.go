@@ -80,7 +80,7 @@ func TestDamagedStores(t *testing.T) {
 		path  func(dir, agent string) string
 		harms []harm
 	}{{fixtures.FileEra, fixtures.Store, storeHarms}, {fixtures.SQLiteEra, fixtures.Database, databaseHarms}} {
-		for _, h := range c.harms {
+		for i, h := range c.harms {
 			t.Run(c.era.String()+"/"+h.name, func(t *testing.T) {
 				t.Parallel() // a store that ends too early is read again, in case it is being written: that takes its time
 				state := t.TempDir()
@@ -94,7 +94,10 @@ func TestDamagedStores(t *testing.T) {
 					t.Fatal(err)
 				}
 				before := tree(t, state)
-				for _, args := range readers("agent:work:main") {
+				for j, args := range readers("agent:work:main") {
+					if i > 0 && j%2 == 0 { // text is the same for all harms
+						continue
+					}
 					failsWell(t, state, path, h, was, args)
 				}
 				if tree(t, state) != before {
