@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"oc/commands/term"
 	"oc/config"
@@ -41,11 +42,13 @@ type agentFacts struct {
 // surveyAgents opens the store of every agent, configured or on disk.
 func (c *Call) surveyAgents(ctx context.Context, cfg *config.Config) (all []agentFacts) {
 	policy, warnings, err := maintenance.ReadPolicy(cfg, maintenance.Orders{})
-	if err != nil {
+	if err != nil && !cfg.Broken { // a broken configuration was told already
 		c.Warnf("the limits are unknown: %v", err)
 	}
 	for _, w := range warnings {
-		c.Warnf("configuration: %s", w.String())
+		if cfg.Sound(strings.Split(w.KeyPath, ".")...) { // else the configuration's own warning has said it
+			c.Warnf("configuration: %s", w.String())
+		}
 	}
 	targets, _ := store.Targets(cfg, store.Pick{All: true}) // only --agent can be unknown
 	add := func(t store.Target, configured bool) {
@@ -79,14 +82,14 @@ func listAgents(ctx context.Context, c *Call) error {
 			p.End()
 			return nil
 		})
-		return errors.Join(err, c.agentFailures(all))
+		return errors.Join(err, c.agentFailures(cfg, all))
 	}
 	agentTable(c, all)
-	return c.agentFailures(all)
+	return c.agentFailures(cfg, all)
 }
 
 // agentFailures tells which stores could not be read; the answer is partial then.
-func (c *Call) agentFailures(all []agentFacts) error {
+func (c *Call) agentFailures(cfg *config.Config, all []agentFacts) error {
 	failed := false
 	for _, a := range all {
 		if a.err != nil {
@@ -103,6 +106,11 @@ func (c *Call) agentFailures(all []agentFacts) error {
 			} else {
 				c.Notef("agent %s also has %d sessions of the %s era in %s", a.id, o.Rows, o.Era, o.Path)
 			}
+		}
+	}
+	for _, run := range store.Imports(cfg.StateDir) {
+		if !run.Done && !run.Restored {
+			c.Warnf("an import of sessions into the database did not end (agents %s); see %s", strings.Join(run.Agents, ", "), run.Manifest)
 		}
 	}
 	if failed {
@@ -182,6 +190,7 @@ func (a *agentFacts) print(p *span.Printer) {
 		p.Int(u.Database)
 	}
 	p.Key("wal").Int(u.WAL)
+	p.Key("importArchive").Int(u.Imported.Bytes)
 	p.Key("total").Int(u.Total())
 	p.End()
 	p.Key("files").Object()

@@ -111,6 +111,20 @@ func (l *listing) foot(p *span.Printer) {
 		}
 	}
 	p.End()
+	p.Key("transcriptsWithoutStore").Array()
+	for _, s := range l.opened {
+		if s.Era != store.NoEra || s.Named {
+			continue
+		}
+		if n := s.Transcripts(); n > 0 {
+			p.Object()
+			p.Key("agentId").String(s.Agent)
+			p.Key("path").String(s.Dir())
+			p.Key("count").Int(int64(n))
+			p.End()
+		}
+	}
+	p.End()
 	p.Key("unconfiguredAgents").Array()
 	for _, d := range store.Strangers(l.cfg) {
 		p.Object()

@@ -202,6 +202,11 @@ func (c *Call) remarks(l *listing) error {
 				c.Warnf("agent %s also has %d sessions of the %s era in %s; they are not in this list (see them with --store %s)", s.Agent, o.Rows, o.Era, o.Path, o.Path)
 			}
 		}
+		if s.Era == store.NoEra && !s.Named && !c.Bool("history") {
+			if n := s.Transcripts(); n > 0 {
+				c.Warnf("agent %s has no session store, but %d transcripts are in %s; see them with oc sessions --history", s.Agent, n, s.Dir())
+			}
+		}
 		if s.Schema.Newer {
 			c.Warnf("%s has schema %d, newer than oc knows; it was read as far as it is understood", s.Path, s.Schema.UserVersion)
 		}

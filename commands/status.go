@@ -77,7 +77,7 @@ func showStatus(ctx context.Context, c *Call) error {
 		if err := c.Document(s.document); err != nil {
 			return err
 		}
-		return c.agentFailures(s.agents)
+		return c.agentFailures(s.cfg, s.agents)
 	}
 	out := c.Out
 	out.Facts(
@@ -110,7 +110,7 @@ func showStatus(ctx context.Context, c *Call) error {
 		}
 		t.End()
 	}
-	return c.agentFailures(s.agents)
+	return c.agentFailures(s.cfg, s.agents)
 }
 
 func (s *standing) configLine() string {
@@ -258,7 +258,7 @@ func glance(ctx context.Context, c *Call) error {
 		if err := c.Document(s.document); err != nil {
 			return err
 		}
-		return c.agentFailures(s.agents)
+		return c.agentFailures(s.cfg, s.agents)
 	}
 	rows, bytes, eras := 0, int64(0), map[store.Era]int{}
 	for _, a := range s.agents {
@@ -297,5 +297,5 @@ func glance(ctx context.Context, c *Call) error {
 		next = "oc sessions --stuck --all-agents lists those that do not seem to run; oc status says why"
 	}
 	c.Out.Printf("\nNext: %s\n", next)
-	return c.agentFailures(s.agents)
+	return c.agentFailures(s.cfg, s.agents)
 }

@@ -20,6 +20,7 @@ type Usage struct {
 	Database  int64 // openclaw-agent.sqlite; -1 where it cannot be looked at
 	WAL       int64 // its -wal and -shm
 	Classes   map[jsonfile.Class]Amount
+	Imported  Amount // originals that an import into the database has put away
 	Problems  []error
 	Directory string
 }
@@ -32,7 +33,7 @@ type Amount struct {
 
 // Total is the sum of everything.
 func (u *Usage) Total() int64 {
-	n := max(u.Database, 0) + u.WAL
+	n := max(u.Database, 0) + u.WAL + u.Imported.Bytes
 	for _, a := range u.Classes {
 		n += a.Bytes
 	}
@@ -76,6 +77,7 @@ func Measure(t Target) *Usage {
 		a.Bytes += it.Size
 		u.Classes[it.Class] = a
 	}
+	u.Imported = imported(u.Directory)
 	u.Store = u.Classes[jsonfile.Store].Bytes
 	return u
 }
