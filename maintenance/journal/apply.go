@@ -74,13 +74,12 @@ func (j *Journal) Apply(ctx context.Context, p Plan) (r *Run, err error) {
 	if err != nil {
 		return r, err
 	}
-	for _, dir := range []string{j.home(), j.runs()} {
-		if err := j.mkdir(dir); err != nil {
-			return r, fmt.Errorf("make %s: %w", dir, err)
-		}
-	}
 	// The first manifest has no steps: it says where to clear up.
 	if err := j.write(draft); err != nil {
+		if noRoom(err) && p.Purge && !slices.ContainsFunc(steps, func(s Step) bool { return s.Kind != Remove && s.Kind != RemoveDir }) {
+			draft.Steps = steps
+			return draft, j.purgeFull(ctx, draft, p.Progress)
+		}
 		return r, roomError(err, j.base)
 	}
 	r = draft
@@ -278,7 +277,15 @@ func (j *Journal) forward(ctx context.Context, r *Run, progress func(done, total
 		phase = s.Phase
 		if err := j.do(r, s); err != nil {
 			if phase != Clear {
-				return j.giveUp(r, r.Steps[:i+1], err)
+				begun := r.Steps[:i+1]
+				if errors.Is(err, ErrChanged) {
+					begun = r.Steps[:i] // what is there is not the run's
+				}
+				return j.giveUp(r, begun, err)
+			}
+			if s.Kind == Move { // half a move is none: a copy that could not become the file goes again
+				_, e := j.back(r, i, taking{})
+				err = errors.Join(err, e)
 			}
 			s.Skipped = err.Error()
 		}
@@ -291,6 +298,27 @@ func (j *Journal) forward(ctx context.Context, r *Run, progress func(done, total
 		return fmt.Errorf("run %s is done but for making it durable, which the next run of oc finishes: %w", r.ID, err)
 	}
 	return j.finish(r)
+}
+
+// purgeFull removes files on a disk that has no room for a manifest: it saves nothing, so that nothing depends on one, and each removal makes
+// room for telling about it afterwards.
+func (j *Journal) purgeFull(ctx context.Context, r *Run, progress func(done, total int)) error {
+	dirty := map[string]bool{}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		err := ctx.Err()
+		if err == nil {
+			err = j.do(r, s)
+		}
+		if err != nil {
+			s.Skipped = err.Error()
+		}
+		dirty[filepath.Dir(s.Path)] = true
+		if progress != nil {
+			progress(i+1, len(r.Steps))
+		}
+	}
+	return errors.Join(ctx.Err(), j.syncAll(dirty), j.finish(r))
 }
 
 // syncAll makes the names in some directories durable, and forgets them.

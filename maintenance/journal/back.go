@@ -32,8 +32,9 @@ type Outcome struct {
 
 // Resolver knows what is in the files of steps with a Hook.
 type Resolver interface {
-	// Merge returns what a replaced file shall hold when its run is taken back although the file was changed since: what it held before
-	// the run, when the run left it, and now. Conflicts are told to the user. A nil result leaves the file alone.
+	// Merge returns what a replaced file shall hold when its run is taken back although the file was changed since. It gets what the file
+	// held before the run, what the run wrote, and what it holds now; after a kill, now may never have been what the run wrote. Conflicts
+	// are told to the user. A nil result leaves the file alone, and so does an error, which becomes the reason of the conflict.
 	Merge(s Step, before, after, now []byte) (merged []byte, conflicts []string, err error)
 }
 
@@ -287,7 +288,7 @@ func (j *Journal) merge(r *Run, s *Step, now Stamp, o Outcome, how taking) (Outc
 		return o, nil
 	}
 	o.Result, o.Reason = Merged, ""
-	if how.dry {
+	if how.dry || bytes.Equal(merged, current.Bytes()) {
 		return o, nil
 	}
 	like := now

@@ -117,7 +117,7 @@ func states(t *testing.T) (before, after map[string]string) {
 	return before, without(tree(t, base), written...)
 }
 
-func scratch(t *testing.T) string {
+func scratch(t testing.TB) string {
 	t.Helper()
 	// In memory where the system has a place for that: ext4 waits for the disk when a file is replaced.
 	if base, err := os.MkdirTemp("/dev/shm", "oc-journal-"); err == nil {

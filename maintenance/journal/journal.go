@@ -49,14 +49,18 @@ var (
 	ErrDamaged    = errors.New("its saved bytes are damaged")
 )
 
-// RoomError is ErrNoRoom: the file system of Dir has Free bytes, and Need were wanted.
+// RoomError is ErrNoRoom: the file system of Dir has Free bytes, and Need were wanted; both are 0 when the disk was full while saving.
 type RoomError struct {
 	Dir        string
 	Need, Free int64
 }
 
 func (e *RoomError) Error() string {
-	return fmt.Sprintf("%s: %v for what must be saved before anything changes: %d bytes are free, %d needed; make room, or give --purge to save nothing", e.Dir, ErrNoRoom, e.Free, e.Need)
+	what := ""
+	if e.Need > 0 {
+		what = fmt.Sprintf(" (%d bytes needed, %d free)", e.Need, e.Free)
+	}
+	return fmt.Sprintf("%s: %v for what must be written before anything changes%s; make room, or give --purge to save nothing", e.Dir, ErrNoRoom, what)
 }
 
 // Unwrap makes errors.Is find ErrNoRoom.

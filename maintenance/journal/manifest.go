@@ -95,7 +95,10 @@ func (j *Journal) write(r *Run) error {
 	r.count()
 	path := j.manifest(r.ID)
 	temp := path + ".tmp"
-	err := j.produce(temp, func(w io.Writer) error { return r.encode(w) })
+	err := j.mkdir(j.runs())
+	if err == nil {
+		err = j.produce(temp, r.encode)
+	}
 	if err == nil {
 		err = j.fs.Rename(temp, path)
 	}
@@ -189,7 +192,7 @@ func marshal(v any) ([]byte, error) {
 func decode(in io.Reader, steps bool) (*Run, error) {
 	d := json.NewDecoder(bufio.NewReaderSize(in, 1<<16))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, fmt.Errorf("%w: it is no JSON object: %w", ErrRefused, errors.Join(err))
+		return nil, fmt.Errorf("%w: it is no JSON object", ErrRefused)
 	}
 	r := &Run{}
 	var list []Step
@@ -208,7 +211,7 @@ func decode(in io.Reader, steps bool) (*Run, error) {
 			head[key] = val
 			continue
 		}
-		whole, err := json.Marshal(head)
+		whole, err := marshal(head)
 		if err == nil {
 			err = json.Unmarshal(whole, r)
 		}
@@ -254,8 +257,7 @@ func decode(in io.Reader, steps bool) (*Run, error) {
 		r.Steps = list
 		return r, nil
 	}
-	_, err := d.Token()
-	return nil, fmt.Errorf("%w: it has no steps: %w", ErrRefused, errors.Join(err))
+	return nil, fmt.Errorf("%w: it is cut off, or has no steps", ErrRefused)
 }
 
 func truncated(err error) error {

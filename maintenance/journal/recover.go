@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -34,7 +35,7 @@ func (j *Journal) Recover(ctx context.Context) (recoveries []Recovery, err error
 	}
 	runs, _ := j.List()
 	for i := range runs {
-		if !runs[i].Unfinished() {
+		if !runs[i].Unfinished() || !slices.ContainsFunc(runs[i].Roots, j.touches) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {

@@ -105,7 +105,7 @@ func (j *Journal) stage(ctx context.Context, r *Run, steps []Step, vaults []int)
 
 func roomError(err error, dir string) error {
 	if noRoom(err) {
-		return fmt.Errorf("%w (%w)", err, &RoomError{Dir: dir})
+		return fmt.Errorf("%w: %w", &RoomError{Dir: dir}, err)
 	}
 	return err
 }
