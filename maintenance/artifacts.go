@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oc/store/jsonfile"
+	"oc/store/row"
 )
 
 // uses counts, for each file, the rows that stay and name it.
@@ -42,15 +43,29 @@ func (d *draft) sessions() map[string]int {
 // a retired direct chat keeps its trajectory.
 func (d *draft) artifacts() {
 	uses, ids := d.uses(), d.sessions()
+	// Of rows with one session the last that names a file speaks for it; what
+	// the others name stays until it is unlinked and old.
+	speaks := map[string]int{}
+	for _, at := range d.order {
+		r := &d.s.Rows[at]
+		if _, ok := speaks[r.ID]; (!ok || r.Raw(row.SessionFile) != nil) && d.gone[at] != FixMissing {
+			speaks[r.ID] = at
+		}
+	}
 	for _, at := range d.order {
 		r, rule := &d.s.Rows[at], d.gone[at]
-		if rule == FixMissing || r.ID != "" && ids[r.ID] > 0 {
+		if rule == FixMissing || speaks[r.ID] != at || r.ID != "" && ids[r.ID] > 0 {
 			continue
 		}
 		for _, i := range r.own {
 			if d.moved[i] == 0 && d.free(i, uses, rule) {
 				d.toArchive(i, r.Key, rule, "its row goes")
 				d.archive = true
+			}
+		}
+		for _, i := range r.names {
+			if f := &d.s.Files[i]; f.Link && uses[i] == 0 {
+				d.leave(i, Linked, rule, "it is a link: neither it nor what it leads to is touched")
 			}
 		}
 		if rule == DMScope {
@@ -81,16 +96,23 @@ func (d *draft) free(i int, uses []int, asked Rule) bool {
 // Where that name is taken the next millisecond is.
 func (d *draft) toArchive(i int, key string, rule Rule, reason string) {
 	f := &d.s.Files[i]
-	to := ""
-	for t := d.at; ; t = t.Add(time.Millisecond) {
-		to = f.Path + ".deleted." + Stamp(t)
-		_, there := d.s.names[filepath.Base(to)]
-		if !d.names[to] && !(there && filepath.Dir(to) == d.s.Dir) {
-			break
-		}
+	tail := ".deleted." + d.stamp
+	to := f.Path + tail
+	for t := d.at; d.taken(to); to = f.Path + tail {
+		t = t.Add(time.Millisecond)
+		tail = ".deleted." + Stamp(t)
 	}
 	d.names[to] = true
-	d.do(Action{Kind: MoveTo, Key: key, To: to, Rule: rule, Reason: reason, file: i})
+	d.do(Action{Kind: Move, Key: key, To: to, Rule: rule, Reason: reason, file: i})
+}
+
+// taken tells whether there is a file of that name, or will be.
+func (d *draft) taken(path string) bool {
+	if d.names[path] {
+		return true
+	}
+	_, there := d.s.names[filepath.Base(path)]
+	return there && filepath.Dir(path) == d.s.Dir
 }
 
 // Stamp is a time as it stands in the names of archives: UTC with
@@ -180,7 +202,7 @@ func (d *draft) unlinked() {
 		}
 		history := f.Class == jsonfile.Live && f.Content != Empty
 		if history && d.p.KeepUnlinked {
-			d.leave(i, KeepLinked, rule, "--keep-unlinked leaves unlinked history where it is")
+			d.leave(i, KeptUnlinked, rule, keptUnlinked)
 			continue
 		}
 		if f.Size > 0 && !hidden[i] {
@@ -196,6 +218,8 @@ func (d *draft) unlinked() {
 		}
 	}
 }
+
+const keptUnlinked = "--keep-unlinked leaves unlinked history where it is"
 
 // isUnlinkedAndOld tells whether a file is one of those that the rule is for.
 func (d *draft) isUnlinkedAndOld(i int, uses []int) bool {

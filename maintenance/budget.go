@@ -60,26 +60,26 @@ func (d *draft) budget() {
 	}
 }
 
-// measureRows works out the bytes of every row in the store as OpenClaw
-// prints it: at the depth of one, with its key.
+// measureRows works out the bytes of every row in the store: its own, the
+// name's and those of the line around them.
 func (d *draft) measureRows() {
-	d.pretty = make([]int64, len(d.s.Rows))
+	d.lines = make([]int64, len(d.s.Rows))
 	var buf []byte
 	for i := range d.s.Rows {
 		r := &d.s.Rows[i]
-		buf = append(buf[:0], "  "...)
-		buf = span.Quote(buf, r.Key)
-		buf = append(buf, ": "...)
-		buf = span.AppendValue(buf, r.Val, 1)
-		d.pretty[i] = int64(len(buf))
+		buf = span.Quote(buf[:0], r.Key)
+		d.lines[i] = int64(len("  : ,\n") + len(buf) + len(r.Val))
 	}
 }
 
 func (d *draft) newSweep(gone func(int) bool) *sweep {
-	w := &sweep{d: d, gone: gone, uses: d.uses(), ids: d.sessions(), taken: map[int]bool{}, owner: map[int]int{}, store: 2}
-	for i := range d.s.Rows {
-		if d.gone[i] == "" {
-			w.store += d.pretty[i] + 2
+	w := &sweep{d: d, gone: gone, uses: d.uses(), ids: d.sessions(), taken: map[int]bool{}, owner: map[int]int{}, store: int64(len(d.s.Text))}
+	if len(d.order)+len(d.mends) > 0 {
+		w.store = 2
+		for i := range d.s.Rows {
+			if d.gone[i] == "" {
+				w.store += d.lines[i]
+			}
 		}
 	}
 	base := filepath.Base(d.s.Store)
@@ -120,22 +120,8 @@ func (w *sweep) run(notes bool) {
 			others = append(others, i)
 		}
 	}
-	for _, queue := range [][]int{prompts, others} {
-		sort.SliceStable(queue, func(a, b int) bool { return d.s.Files[queue[a]].written() < d.s.Files[queue[b]].written() })
-		for _, i := range queue {
-			if w.enough() {
-				return
-			}
-			f := &d.s.Files[i]
-			if by, why := d.guard(i, f.isArtifact() && d.moved[i] == 0); by != "" {
-				if notes {
-					d.leave(i, by, Budget, why)
-				}
-				continue
-			}
-			w.take(i)
-		}
-	}
+	w.takeAll(prompts, notes)
+	w.takeAll(others, notes)
 	for i := range d.s.Rows {
 		if d.gone[i] == "" {
 			rows = append(rows, i)
@@ -156,6 +142,43 @@ func (w *sweep) run(notes bool) {
 			d.stay(i, by, Budget)
 		}
 	}
+	if notes {
+		// OpenClaw's next run would take what these rows alone named.
+		w.takeAll(w.left(), notes)
+	}
+}
+
+// takeAll takes files, the oldest first, until it is enough.
+func (w *sweep) takeAll(files []int, notes bool) {
+	d := w.d
+	sort.SliceStable(files, func(a, b int) bool { return d.s.Files[files[a]].written() < d.s.Files[files[b]].written() })
+	for _, i := range files {
+		if w.enough() {
+			return
+		}
+		f := &d.s.Files[i]
+		by, why := d.guard(i, f.isArtifact() && d.moved[i] == 0)
+		if by == "" && d.p.KeepUnlinked && f.Class == jsonfile.Live && d.moved[i] == 0 && f.Content != Empty {
+			by, why = KeptUnlinked, keptUnlinked
+		}
+		if by == "" {
+			w.take(i)
+		} else if notes {
+			d.leave(i, by, Budget, why)
+		}
+	}
+}
+
+// left are the files that no row names any more and that are still there.
+func (w *sweep) left() (out []int) {
+	for i := range w.d.s.Files {
+		f := &w.d.s.Files[i]
+		old := f.isArtifact() || f.blob && !w.d.isTemp(f) && w.d.now-f.written() >= tempAfter
+		if old && w.uses[i] == 0 && !w.taken[i] && !w.gone(i) {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 func (w *sweep) enough() bool { return w.total <= w.d.p.HighWaterBytes }
@@ -183,7 +206,7 @@ func (w *sweep) evict(at int) {
 	r := &d.s.Rows[at]
 	w.rows = append(w.rows, at)
 	old := w.store
-	w.store = max(2, w.store-d.pretty[at]-2)
+	w.store = max(2, w.store-d.lines[at])
 	w.total += w.store - old
 	for _, i := range r.names {
 		w.uses[i]--

@@ -32,16 +32,17 @@ type draft struct {
 
 	counts  map[Rule]int
 	archive bool // a transcript is archived
-	pretty  []int64
+	lines   []int64
 	sweep   *sweep // of the budget; nil without one
 	shadow  *sweep // the same as OpenClaw's preview measures it
 	unlinks unlinked
 	names   map[string]bool // of archives to be
+	stamp   string          // of archives
 }
 
 func newDraft(p *Policy, s *Snapshot, now time.Time) *draft {
 	d := &draft{
-		p: p, s: s, at: now, now: millis(now), active: p.activeKeys(),
+		p: p, s: s, at: now, now: millis(now), stamp: Stamp(now), active: p.activeKeys(),
 		gone: make([]Rule, len(s.Rows)), kept: make([]Rule, len(s.Rows)), why: make([]string, len(s.Rows)),
 		moved: make([]int, len(s.Files)), mends: map[int]string{},
 		shown: map[int]bool{}, guarded: map[int]bool{}, counts: map[Rule]int{}, names: map[string]bool{},
@@ -129,8 +130,8 @@ func (d *draft) guard(i int, recent bool) (Rule, string) {
 	case f.foreign != "":
 		return SharedID, "a row of " + f.foreign + " names it"
 	case recent && f.written() > d.now-recently:
-		return RecentBytes, fmt.Sprintf("it was written %s ago", ago(d.now-f.written()))
-	case d.s.Blind != "":
+		return RecentBytes, "it was " + lastWritten(d.now-f.written())
+	case d.s.Blind != "" && (f.isArtifact() || f.blob):
 		return Neighbour, "which files another store in the directory names is unknown: " + d.s.Blind
 	}
 	return "", ""
@@ -148,6 +149,7 @@ func (d *draft) leave(i int, by, asked Rule, reason string) {
 // plan puts the draft in the order of applying.
 func (d *draft) plan() *Plan {
 	p := &Plan{Agent: d.s.Agent, Store: d.s.Store, Mode: d.p.Mode, Now: d.at, Protected: d.protected, Problems: slices.Clone(d.s.Problems)}
+	p.Actions = make([]Action, 0, len(d.order)+len(d.mends)+len(d.files)+1)
 	for _, i := range d.order {
 		r := &d.s.Rows[i]
 		p.Actions = append(p.Actions, Action{Kind: DropRow, Key: r.Key, Rule: d.gone[i], Reason: d.why[i], Bytes: int64(len(r.Val)), Applies: true, file: -1})
@@ -164,7 +166,7 @@ func (d *draft) plan() *Plan {
 	if len(p.Actions) > 0 {
 		a := Action{Kind: Rewrite, Target: d.s.Store, Class: jsonfile.Store, Rule: RowsChanged, Applies: true, file: -1}
 		a.Reason = fmt.Sprintf("%d of its %d rows go, %d change", len(d.order), len(d.s.Rows), len(d.mends))
-		a.Bytes = int64(len(NewStore(d.s, p)))
+		a.Bytes = int64(newSize(d.s, p))
 		p.Actions = append(p.Actions, a)
 	}
 	p.Actions = append(p.Actions, d.files...)
@@ -193,12 +195,12 @@ func (d *draft) amounts(actions []Action) (before, after map[jsonfile.Class]stor
 		switch a.Kind {
 		case Rewrite:
 			add(after, a.Class, 0, a.Bytes-int64(len(d.s.Text)))
-		case Remove, MoveTo:
+		case Remove, Move:
 			if f := &d.s.Files[a.file]; !f.direct && !f.blob {
 				continue
 			}
 			add(after, a.Class, -1, -a.Bytes)
-			if a.Kind == MoveTo {
+			if a.Kind == Move {
 				add(after, jsonfile.Archive, 1, a.Bytes)
 			}
 		}

@@ -264,7 +264,7 @@ func (c *recorded) check(t *testing.T, mode string, div divergence) string {
 			return mode + ": " + why
 		}
 		for _, a := range p.Actions {
-			if !a.Applies || a.Kind != Remove && a.Kind != MoveTo {
+			if !a.Applies || a.Kind != Remove && a.Kind != Move {
 				continue
 			}
 			rel, _ := filepath.Rel(state, a.Target)
@@ -272,7 +272,7 @@ func (c *recorded) check(t *testing.T, mode string, div divergence) string {
 				return fmt.Sprintf("%s: %s is not there to %s", mode, rel, a.Kind)
 			}
 			delete(have, rel)
-			if a.Kind == MoveTo {
+			if a.Kind == Move {
 				to, _ := filepath.Rel(state, a.To)
 				have[to] = true
 			}
@@ -375,6 +375,17 @@ func TestRecordedCleanups(t *testing.T) {
 			for _, mode := range []string{"dry", "real"} {
 				if why := c.check(t, mode, divs[c.Name]); why != "" {
 					t.Error(why)
+					if *more != "" {
+						_, plans, _, _ := planned(t, &c, mode)
+						for _, p := range plans {
+							for _, a := range p.Actions {
+								t.Logf("%s %s %s %s %s (%s) %t", a.Kind, a.Rule, a.Key, filepath.Base(a.Target), filepath.Base(a.To), a.Reason, a.Applies)
+							}
+							for _, x := range p.Protected {
+								t.Logf("stays %s/%s %s %s (%s)", x.Rule, x.Asked, x.Key, filepath.Base(x.Target), x.Reason)
+							}
+						}
+					}
 				}
 			}
 		})
@@ -388,7 +399,7 @@ func sums(p *Plan, s *Snapshot) string {
 		switch a.Kind {
 		case DropRow:
 			rows++
-		case Remove, MoveTo:
+		case Remove, Move:
 			if files[a.Target] {
 				return "two actions for " + a.Target
 			}

@@ -42,21 +42,21 @@ const (
 
 // Rules that protect.
 const (
-	ActiveKey   Rule = "active-key"    // the user said that it is in use
-	Thread      Rule = "thread"        // a thread or topic of a conversation
-	Group       Rule = "group"         // a conversation of a group or a channel
-	Locked      Rule = "locked"        // a process that lives, or may live, holds the transcript's lock
-	RecentBytes Rule = "recent-bytes"  // the transcript was written in the last five minutes
-	UnknownAge  Rule = "unknown-age"   // its time of use is no time
-	MainSession Rule = "main"          // an agent's main session; asks for --include-protected
-	Pinned      Rule = "pinned"        // asks for --include-protected
-	JobExists   Rule = "job-exists"    // the cron job is still configured
-	JobsUnknown Rule = "jobs-unknown"  // the cron jobs cannot be read
-	SlashRoute  Rule = "slash-route"   // a row that routes slash commands never has a transcript
-	SharedID    Rule = "shared-id"     // another row has the same session or file
-	Linked      Rule = "linked"        // a link: it is not followed and not touched
-	KeepLinked  Rule = "keep-unlinked" // the user wants unlinked history left alone
-	Neighbour   Rule = "neighbour"     // a store that shares the directory cannot be read
+	ActiveKey    Rule = "active-key"    // the user said that it is in use
+	Thread       Rule = "thread"        // a thread or topic of a conversation
+	Group        Rule = "group"         // a conversation of a group or a channel
+	Locked       Rule = "locked"        // a process that lives, or may live, holds the transcript's lock
+	RecentBytes  Rule = "recent-bytes"  // the transcript was written in the last five minutes
+	UnknownAge   Rule = "unknown-age"   // its time of use is no time
+	MainSession  Rule = "main"          // an agent's main session; asks for --include-protected
+	Pinned       Rule = "pinned"        // asks for --include-protected
+	JobExists    Rule = "job-exists"    // the cron job is still configured
+	JobsUnknown  Rule = "jobs-unknown"  // the cron jobs cannot be read
+	SlashRoute   Rule = "slash-route"   // a row that routes slash commands never has a transcript
+	SharedID     Rule = "shared-id"     // another row has the same session or file
+	Linked       Rule = "linked"        // a link: it is not followed and not touched
+	KeptUnlinked Rule = "keep-unlinked" // the user wants unlinked history left alone
+	Neighbour    Rule = "neighbour"     // a store that shares the directory cannot be read
 )
 
 // Label is OpenClaw's word for what a rule does to a row, as its dry run

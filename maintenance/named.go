@@ -140,12 +140,15 @@ func (n *namer) inside(path string) bool {
 // find is the file at a path below the directory. A file in a subdirectory is
 // added to the snapshot when it is asked for, unless a link leads to it.
 func (n *namer) find(path string) (int, bool) {
-	if path == "" || !n.inside(path) {
+	if path == "" {
 		return 0, false
 	}
 	if filepath.Dir(path) == n.s.Dir {
 		i, ok := n.s.names[filepath.Base(path)]
 		return i, ok
+	}
+	if !n.inside(path) {
+		return 0, false
 	}
 	if i, ok := n.other[path]; ok {
 		return i, i >= 0

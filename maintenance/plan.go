@@ -15,12 +15,9 @@ const (
 	DropRow Kind = "drop-row" // take the row Key out of the store
 	PutRow  Kind = "put-row"  // write Value as the row Key of the store
 	Rewrite Kind = "rewrite"  // swap the store Target for what NewStore gives
-	MoveTo  Kind = "move"     // rename the file Target to To
+	Move    Kind = "move"     // rename the file Target to To
 	Remove  Kind = "remove"   // unlink the file Target
 )
-
-// Move is the short name of MoveTo.
-const Move = MoveTo
 
 // An Action is one change.
 type Action struct {
@@ -73,7 +70,8 @@ type Plan struct {
 	Unmet     []Unmet
 	Problems  []string // of the snapshot
 
-	Before, After map[jsonfile.Class]store.Amount // files of the directory, now and when all is done
+	// Files of the directory by class, now and when what applies is done.
+	Before, After map[jsonfile.Class]store.Amount
 
 	preview, run Summary
 }
@@ -109,9 +107,12 @@ func (a *Action) File(s *Snapshot) *File {
 // Make works out the plan. It is pure: the same policy, snapshot and time give
 // the same plan.
 //
-// In warn mode the plan has two parts: what the user asked for by name, which
+// Where there is no store the plan is empty. In warn mode the plan has two parts: what the user asked for by name, which
 // applies, and what enforcing would do besides, which does not.
 func Make(p *Policy, s *Snapshot, now time.Time) *Plan {
+	if s.Absent {
+		return &Plan{Agent: s.Agent, Store: s.Store, Mode: p.Mode, Now: now, Problems: s.Problems, preview: none(p, s, true), run: none(p, s, false)}
+	}
 	full := newDraft(p, s, now)
 	full.decide()
 	plan := full.plan()
@@ -146,5 +147,5 @@ func (p *Plan) merge(part *Plan) {
 		a.Applies = false
 		all = append(all, a)
 	}
-	p.Actions = all
+	p.Actions, p.After = all, part.After
 }

@@ -107,7 +107,7 @@ func (d *draft) sentence(rule Rule, r *Row) string {
 	case Locked:
 		return "its transcript is locked: " + r.Held
 	case RecentBytes:
-		return fmt.Sprintf("its transcript was written %s ago", ago(d.now-r.Written))
+		return "its transcript was " + lastWritten(d.now-r.Written)
 	case UnknownAge:
 		if r.HasTime {
 			return "its updatedAt is no time, so its age is unknown"
@@ -130,8 +130,6 @@ func (d *draft) sentence(rule Rule, r *Row) string {
 // ago is a duration in milliseconds for people.
 func ago(ms float64) string {
 	switch {
-	case ms < 0:
-		return "in the future, less than nothing"
 	case ms < minute:
 		return fmt.Sprintf("%.0f s", ms/second)
 	case ms < 2*hour:
@@ -140,6 +138,14 @@ func ago(ms float64) string {
 		return fmt.Sprintf("%.0f h", ms/hour)
 	}
 	return fmt.Sprintf("%.0f days", ms/day)
+}
+
+// lastWritten says when a file was written, given its age.
+func lastWritten(age float64) string {
+	if age < 0 {
+		return "last written at a time that has not come yet"
+	}
+	return "written " + ago(age) + " ago"
 }
 
 // inUse is the rule that protects a row, whatever asks for it to go, because

@@ -15,10 +15,11 @@ type Snapshot struct {
 	Store string // path of the store
 	Dir   string // of its transcripts
 
-	// Text is the store as it was read; Info is the file it was read from, nil
-	// where there is none.
-	Text []byte
-	Info fs.FileInfo
+	// Text is the store as it was read, and Info the file it was read from.
+	// Absent says that there is none, and nothing that it could be made of.
+	Text   []byte
+	Info   fs.FileInfo
+	Absent bool
 
 	Rows    []Row         // those that OpenClaw loads, in its order
 	Skipped []row.Skipped // the others; they stay in the file
@@ -90,8 +91,8 @@ type File struct {
 	foreign string      // the other store that names it
 }
 
-// written is the last change in epoch milliseconds, with OpenClaw's precision.
-func (f *File) written() float64 { return float64(f.ModTime.UnixNano()) / 1e6 }
+// written is the last change in epoch milliseconds.
+func (f *File) written() float64 { return fine(f.ModTime) }
 
 // Row finds a row by its key as it stands in the store.
 func (s *Snapshot) Row(key string) (*Row, bool) {
@@ -102,5 +103,9 @@ func (s *Snapshot) Row(key string) (*Row, bool) {
 	return &s.Rows[i], true
 }
 
-// millis is a time in epoch milliseconds.
+// fine is a time in epoch milliseconds with fractions, added up as Node does:
+// boundaries are exact.
+func fine(t time.Time) float64 { return float64(t.Unix())*1e3 + float64(t.Nanosecond())/1e6 }
+
+// millis is a time in whole epoch milliseconds.
 func millis(t time.Time) float64 { return float64(t.UnixMilli()) }

@@ -1,7 +1,5 @@
 package maintenance
 
-import "math"
-
 // A Summary is OpenClaw's document of a cleanup in its numbers, with its
 // meaning of them (spec/maintenance.md 3.1): files without bytes are not
 // counted, and the budget is measured as its dry run does.
@@ -63,6 +61,11 @@ func (d *draft) summary() Summary {
 	return s
 }
 
+// none is the summary of a store that is not there.
+func none(p *Policy, s *Snapshot, dryRun bool) Summary {
+	return Summary{AgentID: s.Agent, StorePath: s.Store, Mode: p.Mode, DryRun: dryRun, Artifacts: Artifacts{OlderThanMs: p.PruneAfter}}
+}
+
 // warn makes the numbers of a run those of warn mode: nothing is swept, the
 // budget is measured.
 func (s *Summary) warn(p *Policy, part *draft) {
@@ -75,6 +78,3 @@ func (s *Summary) warn(p *Policy, part *draft) {
 	w := part.sweep
 	s.DiskBudget = &DiskBudget{w.before, w.total, 0, 0, 0, p.MaxDiskBytes, p.HighWaterBytes, w.over}
 }
-
-// off tells whether a duration switches its rule off.
-func off(ms float64) bool { return math.IsInf(ms, 1) }

@@ -21,11 +21,11 @@ import (
 // taken for an empty one, which would make all of them unlinked.
 type Missing struct {
 	Path  string
-	Files int // transcripts and archives in its directory
+	Files int // transcripts, archives and the like in its directory
 }
 
 func (e *Missing) Error() string {
-	return fmt.Sprintf("there is no session store %s, but %d transcripts lie beside it; oc doctor can make a store of them", e.Path, e.Files)
+	return fmt.Sprintf("there is no session store %s, but %d transcripts, archives or half written stores lie beside it; oc doctor says what can be done", e.Path, e.Files)
 }
 
 // Take reads what is there for the store of a target: the store, its directory
@@ -39,24 +39,20 @@ func (e *Missing) Error() string {
 // changed, else one of the file system.
 func Take(ctx context.Context, c *config.Config, t store.Target, p *Policy, m lock.Machine, now time.Time) (*Snapshot, error) {
 	s := &Snapshot{Agent: t.Agent, Store: t.Index, Dir: filepath.Dir(t.Index)}
-	f, err := jsonfile.Read(t.Index)
-	absent := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !absent {
+	f, err := s.read()
+	if err != nil {
 		return nil, err
 	}
 	if err := s.list(ctx); err != nil {
 		return nil, err
 	}
-	if absent {
-		if n := s.count(jsonfile.Live) + s.count(jsonfile.Archive); n > 0 {
+	if s.Absent {
+		if n := s.remains(); n > 0 {
 			return nil, &Missing{s.Store, n}
 		}
 		return s, nil
 	}
 	s.Text, s.Skipped = f.Text, f.Skipped
-	if s.Info, err = os.Stat(t.Index); err != nil {
-		return nil, fmt.Errorf("look at the session store: %w", err)
-	}
 	n := newNamer(s, s.Store, c.StateDir)
 	s.Rows = make([]Row, len(f.Entries))
 	s.byKey = make(map[string]int, len(f.Entries))
@@ -81,6 +77,39 @@ func Take(ctx context.Context, c *config.Config, t store.Target, p *Policy, m lo
 	return s, nil
 }
 
+// read reads the store, together with the file that it is.
+func (s *Snapshot) read() (f *jsonfile.File, err error) {
+	for try := 1; ; try++ {
+		f, err = jsonfile.Read(s.Store)
+		if errors.Is(err, fs.ErrNotExist) {
+			s.Absent = true
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.Info, err = os.Stat(s.Store)
+		if err == nil && s.Info.Size() == int64(len(f.Text)) && s.Info.ModTime().Equal(f.ModTime) {
+			return f, nil
+		}
+		if try == 3 {
+			return nil, fmt.Errorf("read the session store %s: %w", s.Store, ErrChanged)
+		}
+	}
+}
+
+// remains counts what a lost store leaves: transcripts, archives, and what a
+// write of it that did not end left.
+func (s *Snapshot) remains() int {
+	n := s.count(jsonfile.Live) + s.count(jsonfile.Archive)
+	for i := range s.Files {
+		if isStoreTemp(s.Files[i].Base, filepath.Base(s.Store)) {
+			n++
+		}
+	}
+	return n
+}
+
 func (s *Snapshot) count(class jsonfile.Class) (n int) {
 	for i := range s.Files {
 		if s.Files[i].Class == class {
@@ -99,10 +128,13 @@ func (s *Snapshot) neighbours(ctx context.Context, c *config.Config) {
 	}
 	seen := map[string]bool{s.Store: true}
 	for _, path := range paths {
-		if seen[path] || filepath.Dir(path) != s.Dir || ctx.Err() != nil {
+		if seen[path] || !s.sameDir(filepath.Dir(path)) || ctx.Err() != nil {
 			continue
 		}
 		seen[path] = true
+		if info, err := os.Stat(path); err == nil && os.SameFile(info, s.Info) {
+			continue // this very store, by another path
+		}
 		f, err := jsonfile.Read(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -119,6 +151,19 @@ func (s *Snapshot) neighbours(ctx context.Context, c *config.Config) {
 			}
 		}
 	}
+}
+
+// sameDir tells whether a path is the directory, links followed.
+func (s *Snapshot) sameDir(path string) bool {
+	if path == s.Dir {
+		return true
+	}
+	a, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(s.Dir)
+	return err == nil && os.SameFile(a, b)
 }
 
 // locks looks at the transcript locks of the directory.
@@ -177,7 +222,7 @@ func (s *Snapshot) transcript(n *namer, r *Row, p *Policy, m lock.Machine, now t
 			r.Held = strings.Join(rep.Evidence, "; ")
 		}
 		if info, err := os.Stat(path); err == nil {
-			r.Written = max(r.Written, float64(info.ModTime().UnixNano())/1e6)
+			r.Written = max(r.Written, fine(info.ModTime()))
 		}
 	}
 	if !p.FixMissing && !p.Empty {
@@ -230,22 +275,19 @@ func (s *Snapshot) contentOf(path string) Content {
 	return content(path, info.Size())
 }
 
-// lookCloser asks of the files that a plan would touch what only they can say:
-// whether an unlinked transcript holds messages, and which trajectory a
+// lookCloser asks of the files that a first draft of the plan would touch what
+// only they can say: whether an unlinked transcript holds messages, and which trajectory a
 // pointer names.
 func (s *Snapshot) lookCloser(n *namer, p *Policy, now time.Time) {
-	draft := Make(p, s, now)
-	for _, a := range draft.Actions {
-		switch a.Kind {
-		case DropRow:
-			if r, ok := s.Row(a.Key); ok {
-				s.pointer(n, r)
-			}
-		case Move:
-			if a.Rule == Unlinked {
-				f := &s.Files[a.file]
-				f.Content = content(f.Path, f.Size)
-			}
+	d := newDraft(p, s, now)
+	d.decide()
+	for _, i := range d.order {
+		s.pointer(n, &s.Rows[i])
+	}
+	for i := range d.files {
+		if a := &d.files[i]; a.Kind == Move && a.Rule == Unlinked {
+			f := &s.Files[a.file]
+			f.Content = content(f.Path, f.Size)
 		}
 	}
 }

@@ -1,0 +1,100 @@
+package maintenance
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"oc/config"
+	"oc/store"
+)
+
+// big lays out rows with a transcript each, spread over 40 days.
+func big(tb testing.TB, rows int) (*config.Config, time.Time) {
+	tb.Helper()
+	root := tb.TempDir()
+	dir := filepath.Join(root, ".openclaw", "agents", "main", "sessions")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	now := time.UnixMilli(1790000000000)
+	var text strings.Builder
+	text.WriteString("{")
+	for i := range rows {
+		id := fmt.Sprintf("%08x-1111-4111-8111-111111111111", i)
+		age := time.Duration(i%3456) * 1000 * time.Second
+		if i > 0 {
+			text.WriteString(",")
+		}
+		fmt.Fprintf(&text, "\n  \"agent:main:explicit:%s\": {\n    \"sessionId\": \"%s\",\n    \"updatedAt\": %d,\n    \"sessionFile\": \"%s\",\n    \"model\": \"gpt-5.5\",\n    \"pad\": \"%s\"\n  }",
+			id, id, now.Add(-age).UnixMilli(), filepath.Join(dir, id+".jsonl"), strings.Repeat("p", 1300))
+		path := filepath.Join(dir, id+".jsonl")
+		if err := os.WriteFile(path, []byte(conversationText(id, 4, 20)), 0o600); err != nil {
+			tb.Fatal(err)
+		}
+		at := now.Add(-age - time.Hour)
+		if err := os.Chtimes(path, at, at); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	text.WriteString("\n}")
+	if err := os.WriteFile(filepath.Join(dir, config.StoreFile), []byte(text.String()), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	c, err := config.Load(config.Options{Cwd: root, Home: root})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c, now
+}
+
+func dryRun(tb testing.TB, c *config.Config, now time.Time, o Orders) (*Plan, *Snapshot) {
+	tb.Helper()
+	p, _, err := ReadPolicy(c, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	targets, err := store.Targets(c, store.Pick{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s, err := Take(context.Background(), c, targets[0], p, alive{}, now)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return Make(p, s, now), s
+}
+
+// Ten thousand rows and transcripts fit in memory many times over.
+func TestMemoryOfTenThousandRows(t *testing.T) {
+	c, now := big(t, 10_000)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	plan, s := dryRun(t, c, now, Orders{})
+	runtime.ReadMemStats(&after)
+	// OpenClaw 2026.7.35: 7.4 s and 402 MiB (spec/maintenance.md 7).
+	if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 100 {
+		t.Errorf("a plan of 10,000 rows allocated %d MiB", used)
+	}
+	if n := plan.Summary(true).AfterCount; n != defaultMaxEntries || len(s.Rows) != 10_000 {
+		t.Errorf("%d of %d rows stay", n, len(s.Rows))
+	}
+}
+
+func BenchmarkDryRun(b *testing.B) {
+	for _, n := range []int{500, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			c, now := big(b, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				dryRun(b, c, now, Orders{})
+			}
+		})
+	}
+}
