@@ -23,7 +23,7 @@ func heavy(t testing.TB, rows, n, behind int) *os.File {
 	parent := "null"
 	for i := range rows {
 		if i == rows-behind {
-			_, _ = fmt.Fprintf(w, `{"type":"message","id":"big","parentId":%q,"message":{"role":"user","content":[{"type":"image","data":"%s"}]}}`+"\n",
+			_, _ = fmt.Fprintf(w, `{"type":"message","id":"big","parentId":%q,"message":{"role":"user","content":[{"type":"image","mimeType":"image/jpeg","data":"/9j/%s"}]}}`+"\n",
 				parent, strings.Repeat("QUJD", n/4))
 			parent = "big"
 		}

@@ -82,6 +82,7 @@ type Entry struct {
 	badMode   bool   // another appendMode
 	Target    Ref    // of a leaf row
 	AppendTo  Ref    // appendParentId of a leaf row
+	KeptIndex []byte // raw firstKeptEntryIndex, up to version 1
 	FirstKept Ref    // firstKeptEntryId of a compaction or a reset
 	Stamp     []byte // raw timestamp
 	Message   []byte // raw message
@@ -149,8 +150,11 @@ func (e *Entry) field(key, val []byte) {
 			e.AppendTo = ref(val)
 		}
 	case 'f':
-		if span.Is(key, "firstKeptEntryId") {
+		switch {
+		case span.Is(key, "firstKeptEntryId"):
 			e.FirstKept = ref(val)
+		case span.Is(key, "firstKeptEntryIndex"):
+			e.KeptIndex = val
 		}
 	case '\\':
 		// A name that is spelled with an escape in front.

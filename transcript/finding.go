@@ -26,6 +26,24 @@ const (
 	NoID         Code = "no-id"          // an entry without an id, which OpenClaw passes over
 )
 
+// What a scan finds in messages (spec/transcript.md 1.9).
+const (
+	BlankUser    Code = "blank-user"    // a user's message with a blank text, or nothing
+	EmptyFailure Code = "empty-failure" // an answer that failed before it said anything
+	BadImage     Code = "bad-image"     // an image whose data is no image
+)
+
+// What Pairs finds on a branch (field-reports.md S12).
+const (
+	OpenCall     Code = "open-call"     // a call of the last answer without a result: it may still run
+	LostResult   Code = "lost-result"   // an earlier call without a result: providers refuse it
+	OrphanResult Code = "orphan-result" // a result without a call: providers refuse it
+	EarlyResult  Code = "early-result"  // a result before its call
+	SecondResult Code = "second-result" // a further result of one call
+	NoCallID     Code = "no-call-id"    // a call or a result without an id
+	NoArguments  Code = "no-arguments"  // a call without arguments
+)
+
 // What a tree finds in the links between rows (field-reports.md S11).
 const (
 	DuplicateSame  Code = "duplicate-same"     // a further row with the same id and the same bytes

@@ -125,6 +125,19 @@ func Glance(r io.ReaderAt, size int64) (Glimpse, error) {
 	return g, nil
 }
 
+// GlanceRows is Glance for the first and the last rows of a transcript in a
+// database, both in the order of the transcript. whole tells that there are none
+// between them; they may overlap. Only the first 10 and the last 20 count.
+func GlanceRows(first, last [][]byte, whole bool) Glimpse {
+	g := Glimpse{Whole: whole}
+	g.head(bytes.Join(first[:min(len(first), headLines)], []byte{'\n'}))
+	g.tail(bytes.Join(last[max(0, len(last)-tailLines):], []byte{'\n'}))
+	if g.Last == 0 {
+		g.Last = g.First
+	}
+	return g
+}
+
 func window(r io.ReaderAt, buf []byte, at int64) ([]byte, error) {
 	n, err := r.ReadAt(buf, at)
 	if errors.Is(err, io.EOF) {

@@ -122,6 +122,17 @@ func TestGlance(t *testing.T) {
 	}
 }
 
+func TestGlanceRows(t *testing.T) {
+	rows := [][]byte{[]byte(head), []byte(line("a", "null", "user", "hi")), []byte(line("bb", "a", "assistant", "yo"))}
+	got := GlanceRows(rows, rows, true)
+	if want := glance(t, lines(string(rows[0]), string(rows[1]), string(rows[2]))); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := GlanceRows(nil, nil, true); got != (Glimpse{Whole: true}) {
+		t.Errorf("nothing gives %+v", got)
+	}
+}
+
 func TestGlanceCuts(t *testing.T) {
 	g := glance(t, lines(head, line("a", "null", "user", strings.Repeat("가", 300))))
 	if n := visible.Units(g.Preview); n != 200 || !strings.HasSuffix(g.Preview, "…") {

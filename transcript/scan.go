@@ -255,13 +255,8 @@ func (s *Scanner) check(r *Row) {
 	case r.ID == nil:
 		s.report(NoID, r, 0, "")
 	}
-	if r.Kind != Message {
-		return
-	}
-	if span.KindOf(r.Message) != span.Object {
-		s.report(NoMessage, r, 0, "")
-	} else if role, ok := span.Text(member(r.Message, "role")); !ok || blank([]byte(role)) {
-		s.report(BadRole, r, 0, "")
+	if r.Kind == Message {
+		s.checkMessage(r)
 	}
 }
 

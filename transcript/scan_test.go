@@ -165,6 +165,50 @@ func TestDatabaseRules(t *testing.T) {
 	}
 }
 
+// Version 1: rows follow each other, and a compaction names a record by number.
+func TestVersionOne(t *testing.T) {
+	s := lines(`{"type":"session","id":"s"}`, line("a", "null", "user", "1"), `{"type":"note"}`, line("a", "zz", "assistant", "2"),
+		`{"type":"message","message":{"role":"user","content":"3"}}`,
+		`{"type":"compaction","summary":"s","firstKeptEntryIndex":3}`, line("b", "null", "user", "4"))
+	c := contextOf(t, s)
+	var got []string
+	for _, m := range c.Messages {
+		got = append(got, fmt.Sprint(m.Role, " ", m.Line))
+	}
+	if d := cmp.Diff([]string{"compactionSummary 6", "assistant 4", "user 5", "user 7"}, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestHistory(t *testing.T) {
+	a, b := line("a", "null", "user", "1"), line("b", "a", "assistant", "2")
+	compaction := `{"type":"compaction","id":"k","parentId":"b","summary":"s","firstKeptEntryId":"k","tokensBefore":1}`
+	reset := `{"type":"reset","id":"r","parentId":"k","reason":"idle","firstKeptEntryId":"b"}`
+	for _, c := range []struct {
+		rows []string
+		want []int
+		kept int
+	}{
+		{[]string{head, a, b, compaction}, []int{2, 3, 4}, 0},
+		{[]string{head, a, b, compaction, reset, line("c", "r", "user", "3")}, []int{3, 4, 5, 6}, 2},
+		{[]string{head}, nil, 0},
+		{nil, nil, 0},
+	} {
+		tree := Tree{Rules: DatabaseRules}
+		if err := (&Scanner{Tree: &tree}).Read(strings.NewReader(strings.Join(c.rows, "\n")), func(*Row) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		rows, kept := tree.History()
+		var got []int
+		for _, p := range rows {
+			got = append(got, p.Line)
+		}
+		if d := cmp.Diff(c.want, got); d != "" || kept != c.kept {
+			t.Error(d, kept)
+		}
+	}
+}
+
 // What a reset keeps: users, assistants, and results of calls that are kept.
 func TestContextAfterReset(t *testing.T) {
 	rows := []string{

@@ -35,7 +35,8 @@ type Tree struct {
 
 	leaf, appendTo int32 // numbers of ids; none for the root
 	begun, headed  bool
-	linear         bool // version 1: rows in the order of the file, whatever their ids
+	linear         bool    // version 1: rows in the order of the file, whatever their ids
+	records        []int32 // of version 1: the node of each record, none for those without
 	roots          int
 	resets         uint32
 	flags          TreeFlags
@@ -95,6 +96,9 @@ func (t *Tree) Add(e *Entry, at Place) bool {
 	}
 	if e.Kind == Header {
 		t.header(e)
+		if t.linear {
+			t.records = append(t.records, none)
+		}
 		return false
 	}
 	n := node{offset: at.Offset, line: int32(at.Line), size: uint32(at.Size), kind: e.Kind, parent: none}
@@ -102,8 +106,12 @@ func (t *Tree) Add(e *Entry, at Place) bool {
 		n.bits |= speaks
 	}
 	canonical := t.canonical(e.Kind)
-	if t.linear && canonical {
-		return t.chain(e, n)
+	if t.linear {
+		t.records = append(t.records, none)
+		if canonical {
+			t.records[len(t.records)-1] = int32(len(t.nodes))
+			return t.chain(e, n)
+		}
 	}
 	if e.ID == nil || len(t.nodes) == 1<<31-1 {
 		return false
@@ -146,6 +154,14 @@ func (t *Tree) chain(e *Entry, n node) bool {
 		row.ID = strconv.AppendInt([]byte("line "), int64(n.line), 10)
 	}
 	t.push(&row, n)
+	if i, ok := span.Int(row.KeptIndex); ok && i >= 0 && i < int64(len(t.records)) && row.Kind == Compaction {
+		if to := t.records[i]; to >= 0 {
+			if t.kept == nil {
+				t.kept = map[int32]int32{}
+			}
+			t.kept[int32(len(t.nodes)-1)] = t.nodes[to].id
+		}
+	}
 	t.leaf = t.nodes[len(t.nodes)-1].id
 	t.appendTo = t.leaf
 	t.flags.ExplicitLeaf = true
@@ -361,6 +377,26 @@ func (t *Tree) Branch() (rows []Place, loop bool) {
 func (t *Tree) BranchTo(id string) (rows []Place, loop bool) {
 	branch, loop := t.branch(t.ids.find([]byte(id)))
 	return t.places(branch), loop
+}
+
+// History is the part of the active branch that a reader is shown: all of it, or
+// from the latest reset on, and before that the rows it kept, of which only what
+// users and assistants said shows. Compactions hide nothing. kept is how many of
+// the rows stand before the reset.
+func (t *Tree) History() (rows []Place, kept int) {
+	if !t.begun {
+		return nil, 0
+	}
+	branch, _ := t.branch(t.leaf)
+	reset := len(branch) - 1
+	for reset >= 0 && t.nodes[branch[reset]].kind != Reset {
+		reset--
+	}
+	if reset < 0 {
+		return t.places(branch), 0
+	}
+	_, from := t.window(branch[:reset+1])
+	return append(t.places(branch[from:reset]), t.places(branch[reset:])...), reset - from
 }
 
 // Tips are the ids of the rows that end a branch: those that no row names as
