@@ -26,6 +26,9 @@ type Settings struct {
 	RemoteURL string  // gateway.remote.url
 	TLS       bool    // gateway.tls.enabled is true
 	Bind      string  // gateway.bind; only shown
+
+	Fingerprint string // gateway.remote.tlsFingerprint: SHA-256 of the certificate, hex
+	Auth        Auth
 }
 
 // Target is a gateway's address.

@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"oc/store/lock"
+)
+
+// Reach finds out who makes a change: it looks for the owner of the state,
+// speaks to the gateway where the flags allow it, and applies Decide. Only when
+// the way is Delegate is there a connection, which the caller closes; it was let
+// in with o.Scopes. A local gateway that its own lock shows at another port than
+// o.Target's is spoken to there. A store that belongs to no configured state is
+// asked about with Offline: nobody's address is known then.
+func Reach(ctx context.Context, w Where, m lock.Machine, now time.Time, o Options, f Flags) (*Conn, Decision) {
+	owner := Owner(ctx, w, m, now)
+	if f.Offline {
+		return nil, Decide(owner, Contact{}, f)
+	}
+	if port := owner.Port; o.Target.Local && owner.Life == Alive && port != 0 && port != o.Target.Port {
+		o.Target = o.Target.at(port, fmt.Sprintf("lock of process %d", owner.PID))
+	}
+	c := Contact{Tried: true, Host: host(o.Target.URL)}
+	conn, err := Dial(ctx, o)
+	if err != nil {
+		if !errors.As(err, &c.Err) {
+			c.Err = &Error{Fault: Strange, Host: c.Host, Says: said(err.Error()), Err: err}
+		}
+		return nil, Decide(owner, c, f)
+	}
+	c.Answered, c.Version, c.StateDir = true, conn.Hello.Version, conn.Hello.StateDir
+	c.SameState = c.StateDir != "" && sameDir(c.StateDir, w.StateDir)
+	d := Decide(owner, c, f)
+	if d.Way != Delegate {
+		_ = conn.Close()
+		return nil, d
+	}
+	return conn, d
+}
+
+// at is the same gateway at another port.
+func (t Target) at(port int, source string) Target {
+	u, err := url.Parse(t.URL)
+	if err != nil {
+		return t
+	}
+	u.Host = "127.0.0.1:" + strconv.Itoa(port)
+	t.URL, t.Port, t.Source = u.String(), port, source
+	return t
+}
+
+// sameDir compares what a gateway says of itself with what is on this disk.
+func sameDir(a, b string) bool {
+	if resolve(a) == resolve(b) {
+		return true
+	}
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
