@@ -1,6 +1,11 @@
 package visible
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+
+	"oc/store/span"
+)
 
 // A Secret is a place in a text that looks like a credential, or where one was
 // masked. It never holds the value.
@@ -47,6 +52,52 @@ func Audit(s string, f func(Secret)) {
 	}
 }
 
+// AuditMessage tells f of every place in a raw message that looks like a
+// credential, and of every mask in the arguments of a call or in a command, where
+// it has taken the place of the true value. where names the text, as
+// content[2].arguments.command; the value is never told.
+func AuditMessage(message []byte, f func(where string, s Secret)) {
+	audit("", message, false, f)
+}
+
+func audit(where string, raw []byte, exact bool, f func(string, Secret)) {
+	switch span.KindOf(raw) {
+	case span.String:
+		s, _ := span.Text(raw)
+		Audit(s, func(found Secret) {
+			if exact || found.Kind != "mask" {
+				f(where, found)
+			}
+		})
+	case span.Array:
+		for i, v := range items(raw) {
+			audit(where+"["+strconv.Itoa(i)+"]", v, exact, f)
+		}
+	case span.Object:
+		o := parseObject(raw)
+		image := o.is("type", "image")
+		for _, p := range o {
+			if image && p.name == "data" {
+				continue // pixels
+			}
+			at := p.name
+			if where != "" {
+				at = where + "." + at
+			}
+			if s, ok := span.Text(p.val); ok && exact && secretName(p.name) && s != "" && s != "***" && !strings.Contains(s, "…") {
+				f(at, Secret{"field " + p.name, 0, len(s)})
+				continue
+			}
+			in := exact
+			switch p.name {
+			case "arguments", "input", "args", "command", "partialJson":
+				in = true
+			}
+			audit(at, p.val, in, f)
+		}
+	}
+}
+
 // covered is a set of spans.
 type covered map[int]int
 
@@ -75,7 +126,7 @@ func masks(s string) (list []Secret) {
 			for end < len(s) && s[end] == '*' {
 				end++
 			}
-			if end-at == 3 && at > 0 && strings.IndexByte("= \"':/", s[at-1]) >= 0 && (end == len(s) || !word(s[end]) && s[end] != ' ' || s[at-1] == '=') {
+			if end-at == 3 && masked(s, at, end) {
 				list = append(list, Secret{"mask", at, 3})
 			}
 			i = end
@@ -96,6 +147,28 @@ func masks(s string) (list []Secret) {
 		}
 	}
 	return list
+}
+
+// masked tells whether the stars at [at, end) stand where a value would: they
+// are the whole text, follow what assigns a value, or an option's name. Stars in
+// Markdown do not.
+func masked(s string, at, end int) bool {
+	if at == 0 {
+		return end == len(s)
+	}
+	switch s[at-1] {
+	case '=', ':', '"', '\'', '/':
+		return true
+	case ' ':
+		words := Fields(s[max(0, at-64):at])
+		if len(words) == 0 {
+			return false
+		}
+		last := words[len(words)-1]
+		return strings.HasPrefix(last, "--") || strings.HasSuffix(last, ":") || strings.HasSuffix(last, "=") ||
+			strings.EqualFold(last, "bearer") || strings.EqualFold(last, "basic") || strings.EqualFold(last, "bot")
+	}
+	return false
 }
 
 func valueByte(c byte) bool {

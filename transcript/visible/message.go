@@ -28,8 +28,9 @@ type Changed struct {
 // (spec/session-tools.md 0).
 type View struct {
 	Upstream bool
-	RawProse bool // markup stays in prose
-	Units    int  // texts are cut to this length; 0 means TextUnits
+	RawProse bool      // markup stays in prose
+	Redactor *Redactor // nil means the zero Redactor
+	Units    int       // texts are cut to this length; 0 means TextUnits
 }
 
 // Show makes a raw message fit to be shown (spec/session-tools.md 2.5). The
@@ -82,7 +83,11 @@ func (v View) text(s string, prose bool, c *Changed) string {
 		c.Cleaned = c.Cleaned || t != s
 		s = t
 	}
-	t := Redact(s)
+	r := v.Redactor
+	if r == nil {
+		r = new(Redactor)
+	}
+	t := r.Redact(s)
 	c.Redacted = c.Redacted || t != s
 	limit := v.Units
 	if limit == 0 {

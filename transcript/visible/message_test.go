@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -267,6 +268,59 @@ func TestAudit(t *testing.T) {
 	want := []string{"mask ***", "mask abcd", "assignment hunt", "token ghp_ ghp_"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestAuditMessage(t *testing.T) {
+	token := "ghp" + "_" + strings.Repeat("aB3d", 9)
+	message := `{"role":"assistant","content":[
+		{"type":"text","text":"I masked it: password=***"},
+		{"type":"toolCall","id":"1","name":"exec","arguments":{"command":"login --password *** && git push https://` + token + `@host","apiKey":"plainvalue","key":"Enter"}},
+		{"type":"image","data":"` + token + `","mimeType":"image/png"}]}`
+	var got []string
+	AuditMessage([]byte(message), func(where string, s Secret) { got = append(got, where+" "+s.Kind) })
+	want := []string{
+		"content[1].arguments.command mask", "content[1].arguments.command token ghp_", "content[1].arguments.apiKey field apiKey",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestMasksAreNotMarkdown(t *testing.T) {
+	for s, want := range map[string]int{
+		"***": 1, "***bold*** and ***": 0, "a *** b": 0, "--token *** x": 1, "x=***": 1, "key: ***": 1, "****": 0, "Bearer ***": 1, "abcdef…wxyz": 1, "wait… what": 0,
+	} {
+		n := 0
+		Audit(s, func(f Secret) {
+			if f.Kind == "mask" {
+				n++
+			}
+		})
+		if n != want {
+			t.Errorf("%q: %d masks, want %d", s, n, want)
+		}
+	}
+}
+
+func TestRedactor(t *testing.T) {
+	re, err := Pattern(`/ticket-(\d+)/g`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	anyCase, err := Pattern("internal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Redactor{Patterns: []*regexp.Regexp{re, anyCase}, Values: []string{"correct horse battery", "short"}}
+	in := "ticket-123456 INTERNAL correct horse battery short password=hunter2"
+	if got, want := r.Redact(in), "ticket-*** *** correc…tery short password=***"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, bad := range []string{"", "  ", "(?<=x)y", "("} {
+		if _, err := Pattern(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
 	}
 }
 

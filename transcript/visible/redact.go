@@ -1,6 +1,8 @@
 package visible
 
 import (
+	"errors"
+	"regexp"
 	"strings"
 )
 
@@ -67,18 +69,93 @@ var families = func() []family {
 // first six and last four UTF-16 units stay, of a short one nothing. It follows
 // OpenClaw 2026.7.35 (spec/session-tools.md 2.6) and leaves alone what that
 // leaves alone: commit hashes, ids, addresses.
-func Redact(s string) string {
+func Redact(s string) string { return new(Redactor).Redact(s) }
+
+// A Redactor masks what Redact masks, and more that its owner knows to be
+// secret. The zero Redactor is Redact.
+type Redactor struct {
+	// Patterns are logging.redactPatterns, as Pattern reads them. Of a match
+	// the last group is masked, or all of it where there is none.
+	Patterns []*regexp.Regexp
+	// Values are masked wherever they stand. Those of less than six units are
+	// ignored.
+	Values []string
+}
+
+// Redact masks credentials in a text.
+func (r *Redactor) Redact(s string) string {
+	for _, v := range r.Values {
+		if Units(v) >= 6 {
+			s = strings.ReplaceAll(s, v, mask(v))
+		}
+	}
 	found := triggers(s)
-	if !suspicious(s, found) {
+	if len(r.Patterns) == 0 && !suspicious(s, found) {
 		return s
 	}
 	s = redactForms(s)
+	for _, re := range r.Patterns {
+		f := family{kind: "pattern", find: matches(re)}
+		s = f.apply(s)
+	}
+	if len(r.Patterns) > 0 {
+		found = triggers(s)
+	}
 	for i := range families {
 		if found.any(familyNeeds[i]) {
 			s = families[i].apply(s)
 		}
 	}
 	return s
+}
+
+// matches finds what a pattern matches.
+func matches(re *regexp.Regexp) func(string) finder {
+	return func(s string) finder {
+		all := re.FindAllStringSubmatchIndex(s, -1)
+		return func(from int) (match, bool) {
+			for len(all) > 0 {
+				m := all[0]
+				all = all[1:]
+				if m[0] < from || m[0] == m[1] {
+					continue
+				}
+				lo, hi := m[0], m[1]
+				for i := len(m) - 2; i > 0; i -= 2 {
+					if m[i] >= 0 && m[i] < m[i+1] {
+						lo, hi = m[i], m[i+1]
+						break
+					}
+				}
+				return match{m[0], m[1], lo, hi}, true
+			}
+			return match{}, false
+		}
+	}
+}
+
+// Pattern reads one of logging.redactPatterns: /pattern/flags, or a pattern that
+// is matched in any case. The flags i, m and s count. What only a backtracking
+// engine can match, as look-around, is an error.
+func Pattern(text string) (*regexp.Regexp, error) {
+	text = Trim(text)
+	flags := "i"
+	if end := strings.LastIndexByte(text, '/'); end > 1 && text[0] == '/' && strings.Trim(text[end+1:], "gimsuy") == "" {
+		flags = ""
+		for _, f := range []string{"i", "m", "s"} {
+			if strings.Contains(text[end+1:], f) {
+				flags += f
+			}
+		}
+		text = text[1:end]
+	}
+	if text == "" {
+		return nil, errors.New("the pattern is empty")
+	}
+	if flags != "" {
+		text = "(?" + flags + ")" + text
+	}
+	return regexp.Compile(text)
 }
 
 // apply masks the family's matches.
