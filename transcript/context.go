@@ -74,16 +74,17 @@ func (t *Tree) Context(load func(Place) (Entry, error)) (Context, error) {
 	if boundary >= 0 {
 		c.Bounded, c.Boundary = true, t.nodes[branch[boundary]].place()
 	}
-	entries := make([]Entry, len(branch)) // those that were loaded
+	loaded := map[int]*Entry{}
 	get := func(i int) (*Entry, error) {
-		if entries[i].Raw == nil {
-			e, err := load(t.nodes[branch[i]].place())
-			if err != nil {
-				return nil, err
-			}
-			entries[i] = e
+		if e := loaded[i]; e != nil {
+			return e, nil
 		}
-		return &entries[i], nil
+		e, err := load(t.nodes[branch[i]].place())
+		if err != nil {
+			return nil, err
+		}
+		loaded[i] = &e
+		return &e, nil
 	}
 	if err := c.state(t, branch, get); err != nil {
 		return c, err

@@ -93,8 +93,8 @@ type Glimpse struct {
 var windows = sync.Pool{New: func() any { b := make([]byte, tailBytes); return &b }}
 
 // Glance reads the first 8 KiB and the last 16 KiB of a transcript of size
-// bytes, and no more unless the line at the very end is longer than that: then
-// up to 1 MiB, to learn its time. It follows spec/session-tools.md 1: a first
+// bytes. It reads more only to learn a time that they do not tell: 128 KiB from
+// the start, 1 MiB from the end. It follows spec/session-tools.md 1: a first
 // message beyond the window gives no title, a last line beyond it no preview.
 func Glance(r io.ReaderAt, size int64) (Glimpse, error) {
 	var g Glimpse
@@ -106,6 +106,15 @@ func Glance(r io.ReaderAt, size int64) (Glimpse, error) {
 		return g, fmt.Errorf("read the start of the transcript: %w", err)
 	}
 	g.head(head)
+	if g.First == 0 && size > headBytes {
+		wide, err := window(r, make([]byte, min(size, 16*headBytes)), 0)
+		if err != nil {
+			return g, fmt.Errorf("read the start of the transcript: %w", err)
+		}
+		var more Glimpse
+		more.head(wide)
+		g.First, g.Messages = more.First, g.Messages || more.Messages
+	}
 	tail, err := window(r, (*buf)[:min(size, tailBytes)], size-min(size, tailBytes))
 	if err != nil {
 		return g, fmt.Errorf("read the end of the transcript: %w", err)

@@ -152,6 +152,18 @@ func TestGlanceLongLastLine(t *testing.T) {
 	}
 }
 
+// A first message behind many rows of other kinds still tells its time.
+func TestGlanceLateFirstMessage(t *testing.T) {
+	rows := []string{head}
+	for i := range 100 {
+		rows = append(rows, fmt.Sprintf(`{"type":"custom","id":"c%d","parentId":null,"data":"%s"}`, i, strings.Repeat("x", 200)))
+	}
+	g := glance(t, lines(append(rows, line("a", "null", "user", "hi"), line("bb", "a", "assistant", strings.Repeat("y", 20_000)))...))
+	if g.First != 1767312001000 || g.FirstUser != "" || !g.Messages {
+		t.Errorf("%+v", g)
+	}
+}
+
 func BenchmarkGlance(b *testing.B) {
 	var rows []string
 	rows = append(rows, head)

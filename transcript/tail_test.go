@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 // counted counts the bytes that are read.
@@ -117,6 +118,43 @@ func TestTailLongLine(t *testing.T) {
 	if r.n > n+1<<20 {
 		t.Errorf("read %d bytes", r.n)
 	}
+}
+
+// A tail is the end of what the whole file shows, whatever its rows point at.
+func TestTailIsTheEndOfAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := []string{head}
+		for i := range rapid.IntRange(0, 40).Draw(t, "rows") {
+			parent := "null"
+			if i > 0 {
+				parent = fmt.Sprint("m", rapid.IntRange(max(0, i-3), i-1).Draw(t, "parent"))
+			}
+			rows = append(rows, line(fmt.Sprint("m", i), parent, rapid.SampledFrom([]string{"user", "assistant"}).Draw(t, "role"),
+				strings.Repeat("x", rapid.SampledFrom([]int{1, 100, 4000, 30_000}).Draw(t, "size"))))
+		}
+		s := lines(rows...)
+		n := rapid.IntRange(1, 10).Draw(t, "n")
+		got, err := ReadTail(strings.NewReader(s), int64(len(s)), TailLimits{Messages: n, LongLine: 10_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree := Tree{}
+		var ids []string
+		if err := (&Scanner{Tree: &tree}).Read(strings.NewReader(s), func(*Row) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		branch, _ := tree.Branch()
+		for _, p := range branch[max(0, len(branch)-n):] {
+			e, err := Load(strings.NewReader(s))(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, string(e.ID))
+		}
+		if d := cmp.Diff(ids, idsOf(got.Rows)); d != "" {
+			t.Fatal(d)
+		}
+	})
 }
 
 func FuzzTail(f *testing.F) {

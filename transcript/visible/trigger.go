@@ -24,57 +24,68 @@ func (b *bits) any(of bits) bool {
 	return of == bits{} || b[0]&of[0]|b[1]&of[1]|b[2]&of[2]|b[3]&of[3] != 0
 }
 
-// The words that the filter and the families look for, and where to look: by
-// the word's first two bytes.
-var (
-	words       []string
-	wordsBy     [1 << 16]uint8 // number in wordLists
-	wordLists   [][]uint8
-	suspectBits bits
-	familyNeeds []bits
-	partBits    struct{ pass, bearer, sg, am, sk, akia, asia, dapi, url, bot bits }
-)
+// A lexicon is the words that the filter and the families look for, and where to
+// look: by a word's first two bytes.
+type lexicon struct {
+	words    []string
+	by       [1 << 16]uint8 // number in lists, 0 for none
+	lists    [][]uint8
+	suspects bits
+	needs    []bits // by family
+	// Words that are suspects only in certain company.
+	pass, bearer, sg, am, sk, akia, asia, dapi, url, bot bits
+}
 
-var _ = func() bool {
+var known = newLexicon()
+
+func newLexicon() *lexicon {
+	x := &lexicon{lists: [][]uint8{nil}}
 	number := map[string]uint8{}
-	wordLists = append(wordLists, nil)
-	add := func(set *bits, w string) {
+	word := func(w string) uint8 {
 		n, ok := number[w]
 		if !ok {
-			n = uint8(len(words))
+			n = uint8(len(x.words))
 			number[w] = n
-			words = append(words, w)
-			at := &wordsBy[int(w[0])<<8|int(w[1])]
+			x.words = append(x.words, w)
+			at := &x.by[int(w[0])<<8|int(w[1])]
 			if *at == 0 {
-				*at = uint8(len(wordLists))
-				wordLists = append(wordLists, nil)
+				*at = uint8(len(x.lists))
+				x.lists = append(x.lists, nil)
 			}
-			wordLists[*at] = append(wordLists[*at], n)
+			x.lists[*at] = append(x.lists[*at], n)
 		}
-		set.set(n)
+		return n
 	}
 	for _, w := range suspects {
-		add(&suspectBits, w)
+		x.suspects.set(word(w))
 	}
-	familyNeeds = make([]bits, len(families))
+	x.needs = make([]bits, len(families))
 	for i := range families {
 		for _, w := range families[i].need {
-			if len(w) == 1 {
-				familyNeeds[i] = bits{} // too common to look for
-				continue
+			if len(w) > 1 { // one byte is too common to look for
+				x.needs[i].set(word(w))
 			}
-			add(&familyNeeds[i], w)
 		}
 	}
-	p := &partBits
-	for w, set := range map[string]*bits{
-		"pass=": &p.pass, "bearer": &p.bearer, "sg.": &p.sg, "am_": &p.am, "sk_": &p.sk, "akia": &p.akia,
-		"asia": &p.asia, "dapi": &p.dapi, "://": &p.url, "bot": &p.bot,
+	for _, p := range []struct {
+		set  *bits
+		word string
+	}{
+		{&x.pass, "pass="},
+		{&x.bearer, "bearer"},
+		{&x.sg, "sg."},
+		{&x.am, "am_"},
+		{&x.sk, "sk_"},
+		{&x.akia, "akia"},
+		{&x.asia, "asia"},
+		{&x.dapi, "dapi"},
+		{&x.url, "://"},
+		{&x.bot, "bot"},
 	} {
-		add(set, w)
+		p.set.set(word(p.word))
 	}
-	return true
-}()
+	return x
+}
 
 var lowered = func() (t [256]uint8) {
 	for i := range t {
@@ -91,9 +102,9 @@ func triggers(s string) (found bits) {
 	prev := int(lowered[s[0]])
 	for i := 1; i < len(s); i++ {
 		c := int(lowered[s[i]])
-		if l := wordsBy[prev<<8|c]; l != 0 {
-			for _, n := range wordLists[l] {
-				if !found.has(n) && hasFold(s, i-1, words[n]) {
+		if l := known.by[prev<<8|c]; l != 0 {
+			for _, n := range known.lists[l] {
+				if !found.has(n) && hasFold(s, i-1, known.words[n]) {
 					found.set(n)
 				}
 			}
@@ -105,10 +116,10 @@ func triggers(s string) (found bits) {
 
 // suspicious tells whether a text is worth looking at.
 func suspicious(s string, found bits) bool {
-	if found.any(suspectBits) {
+	p := known
+	if found.any(p.suspects) {
 		return true
 	}
-	p := &partBits
 	return found.any(p.pass) && anyFold(s, "pass=", func(i int) bool { return edge(s, i) }) ||
 		found.any(p.bearer) && anyFold(s, "bearer", func(i int) bool { return edge(s, i) && space(s, i+6) > 0 }) ||
 		found.any(p.sg) && anyFold(s, "sg.", func(i int) bool { return edge(s, i) }) ||
