@@ -16,7 +16,7 @@ import (
 
 // Plan is what a run shall do.
 type Plan struct {
-	Facts json.RawMessage // the caller's words about the run, JSON; kept as they are
+	Facts json.RawMessage // the caller's words about the run, JSON
 	Purge bool            // save nothing: the run cannot be undone
 	Steps []Step
 
@@ -26,8 +26,8 @@ type Plan struct {
 // Apply does a plan and returns the run with what became of each step. A plan without steps touches nothing and returns the zero Run.
 //
 // Errors: ErrChanged when a file is not what the plan expects, ErrNoRoom, ErrUnfinished, ErrRefused for steps that leave the roots,
-// lock.ErrBusy, and those of the system. With an error the run, if there is one, is rolled back and all files are as before; only when
-// its State is Applying must Recover be called: the rollback itself failed, or ctx ended when the stores had been swapped already.
+// lock.ErrBusy, and those of the system. With an error all files are as before: the run was cleared away (State Planned) or rolled
+// back (RolledBack). Only when its State is Applying must Recover be called: the rollback itself failed, or ctx ended when the stores had been swapped already.
 // Steps of the phase Clear that fail are no error: they are skipped, and say why.
 func (j *Journal) Apply(ctx context.Context, p Plan) (r *Run, err error) {
 	r = &Run{}

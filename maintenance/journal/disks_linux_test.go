@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,15 +29,6 @@ func mount(t *testing.T, options string) string {
 		}
 	})
 	return dir
-}
-
-func noise(seed uint64, n int) string {
-	r := rand.New(rand.NewPCG(seed, 1))
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(r.Uint32())
-	}
-	return string(b)
 }
 
 // A disk without room for the saved bytes stops the run before its first step, and names --purge; a purging run goes through.

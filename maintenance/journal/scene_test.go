@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -322,4 +323,13 @@ func TestApplyAndUndo(t *testing.T) {
 	if _, _, err := j.Undo(context.Background(), r.ID, UndoOptions{}); !errors.Is(err, ErrClosed) {
 		t.Errorf("a second undo: %v", err)
 	}
+}
+
+func noise(seed uint64, n int) string {
+	r := rand.New(rand.NewPCG(seed, 1))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return string(b)
 }
