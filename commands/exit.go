@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+
+	"oc/awareness"
+	"oc/store/sqlfile"
 )
 
 // Exit statuses of oc.
@@ -91,6 +94,10 @@ func classify(err error) (exit int, code string) {
 		exit = ExitDone
 	case errors.Is(err, context.Canceled):
 		exit = ExitInterrupted
+	case errors.Is(err, sqlfile.ErrBusy):
+		exit = ExitBusy
+	case errors.Is(err, awareness.ErrPlace), errors.Is(err, awareness.ErrNewer), errors.Is(err, awareness.ErrQuarantined):
+		exit = ExitRefused
 	default:
 		exit = ExitFailed
 	}

@@ -16,11 +16,21 @@ import (
 func status() *Command {
 	return &Command{
 		Name:  "status",
-		Short: "the state at a glance: gateway, agents, sizes against limits, running sessions",
+		Short: "the state at a glance, or one session and what changed about it",
 		Long: "Shows whether a gateway seems to live and how that is known, every agent with its era, rows and bytes against the limits, the sessions that say they are running with a " +
-			"verdict and its evidence, and the newest sessions. Everything is read from files, processes and the kernel; no connection is made.",
-		Examples: []Example{{"oc status", "the state of the default installation"}, {"oc status --json", "the same as a document"}},
-		Run:      showStatus,
+			"verdict and its evidence, and the newest sessions. Everything is read from files, processes and the kernel; no connection is made.\n\n" +
+			"With --session it shows one session, and with --changes-since what its signal log has recorded after a version, the oldest 200 events first. It says whether nothing " +
+			"changed, whether to reconcile these events, or whether there is a history gap, so that only a refresh of the whole session helps. Looking marks nothing as read. With " +
+			"--wait it returns as soon as there is an event, so that a script can wait for other sessions.",
+		Flags: changesFlags,
+		Examples: []Example{
+			{"oc status", "the state of the default installation"},
+			{"oc status --session main --changes-since 12", "what happened to a session since version 12"},
+			{"oc status --changes-since 12 --wait 30s --json", "wait for the next event of your own session, OC_SESSION"},
+			{"oc status --all-sessions --changes-since 0", "the whole signal log, by session"},
+		},
+		Exits: []int{ExitBusy, ExitNothing},
+		Run:   showStatus,
 	}
 }
 
@@ -69,6 +79,11 @@ func (c *Call) survey(ctx context.Context) (*standing, error) {
 }
 
 func showStatus(ctx context.Context, c *Call) error {
+	if changes, err := c.asksForChanges(); err != nil {
+		return err
+	} else if changes {
+		return showChanges(ctx, c)
+	}
 	s, err := c.survey(ctx)
 	if err != nil {
 		return err
