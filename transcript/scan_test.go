@@ -422,7 +422,7 @@ func TestLongLine(t *testing.T) {
 	if got := sc.Stats().Longest; got.Line != 2 || got.Size < n || sc.Tree.Len() != 1 {
 		t.Errorf("longest %+v, %d rows", got, sc.Tree.Len())
 	}
-	if d := time.Since(started); d > 3*time.Second {
+	if d := time.Since(started); d > 20*time.Second {
 		t.Errorf("took %v", d)
 	}
 }

@@ -348,7 +348,10 @@ func disguisedAny(s string) bool {
 		if s[i] == '%' || invisible(s, i) > 0 {
 			return true
 		}
-		w, _ := char(s, i)
+		w := 1
+		if s[i] >= 0x80 {
+			w, _ = char(s, i)
+		}
 		i += w
 	}
 	return false

@@ -43,7 +43,7 @@ func TestLinearTime(t *testing.T) {
 		} {
 			started := time.Now()
 			f(s)
-			if d := time.Since(started); d > time.Second {
+			if d := time.Since(started); d > 5*time.Second {
 				t.Errorf("%s of %d bytes of %q took %v", what, len(s), name, d)
 			}
 		}
@@ -56,7 +56,7 @@ func TestLargeText(t *testing.T) {
 	if Clean(s, History) != s || Redact(s) != s {
 		t.Error("a text of brackets was changed")
 	}
-	if d := time.Since(started); d > 2*time.Second {
+	if d := time.Since(started); d > 10*time.Second {
 		t.Errorf("took %v", d)
 	}
 }

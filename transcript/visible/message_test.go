@@ -170,6 +170,29 @@ func TestProjectAsOpenClaw(t *testing.T) {
 	}
 }
 
+// The whole way of a text: as one block of a message that history shows.
+func TestHistoryAsOpenClaw(t *testing.T) {
+	for name, role := range map[string]string{"history": "assistant", "redact": "user"} {
+		for _, c := range stage(t, name) {
+			block := object{}
+			block.setText("type", "text")
+			block.setText("text", c.text(t, c.Input))
+			o := object{}
+			o.setText("role", role)
+			o.set("content", array([][]byte{block.append(nil)}))
+			o.set("timestamp", []byte("1"))
+			got := ""
+			if m, shown := Project(o.append(nil), ChatUnits); shown {
+				m, _ = View{}.Show(m)
+				got = parseObject(m).said()
+			}
+			if want := c.text(t, c.Expected); Trim(got) != Trim(want) {
+				t.Errorf("%s: %q, want %q", c.Name, got, want)
+			}
+		}
+	}
+}
+
 func TestUserText(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"plain", "hello\nthere", "hello\nthere"},
