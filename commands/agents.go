@@ -2,7 +2,7 @@ package commands
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"strings"
 
 	"oc/commands/term"
@@ -79,44 +79,41 @@ func listAgents(ctx context.Context, c *Call) error {
 				all[i].print(p)
 			}
 			p.End()
+			agentFailures(all).print(p)
 			p.End()
 			return nil
 		})
-		return errors.Join(err, c.agentFailures(cfg, all))
+		if err != nil {
+			return err
+		}
+		return c.agentRemarks(cfg, all)
 	}
 	agentTable(c, all)
-	return c.agentFailures(cfg, all)
+	return c.agentRemarks(cfg, all)
 }
 
-// agentFailures tells which stores could not be read; the answer is partial then.
-func (c *Call) agentFailures(cfg *config.Config, all []agentFacts) error {
-	failed := false
+// agentRemarks tells what is to know of the stores; the answer is partial where one could not be read.
+func (c *Call) agentRemarks(cfg *config.Config, all []agentFacts) error {
 	for _, a := range all {
-		if a.err != nil {
-			failed = true
-			c.Warnf("%v", storeError(a.sessions, a.err))
-		}
-		for _, err := range a.usage.Problems {
-			failed = true
-			c.Warnf("agent %s: %v", a.id, err)
-		}
-		if o := a.sessions.Other; o != nil {
-			if o.Rows < 0 {
-				c.Warnf("agent %s also has a %s-era store that cannot be read: %s: %s", a.id, o.Era, o.Path, o.Why)
-			} else {
-				c.Notef("agent %s also has %d sessions of the %s era in %s", a.id, o.Rows, o.Era, o.Path)
-			}
-		}
+		c.remark(a.sessions)
 	}
 	for _, run := range store.Imports(cfg.StateDir) {
 		if !run.Done && !run.Restored {
 			c.Warnf("an import of sessions into the database did not end (agents %s); see %s", strings.Join(run.Agents, ", "), run.Manifest)
 		}
 	}
-	if failed {
-		return Status(ExitFailed)
+	return c.tell(agentFailures(all))
+}
+
+// agentFailures are the stores and directories that could not be read.
+func agentFailures(all []agentFacts) (f failures) {
+	for _, a := range all {
+		f.add(a.sessions, a.err)
+		for _, err := range a.usage.Problems {
+			f = append(f, failure{a.id, a.usage.Directory, fmt.Errorf("agent %s: %w", a.id, err)})
+		}
 	}
-	return nil
+	return f
 }
 
 func agentTable(c *Call, all []agentFacts) {
@@ -171,6 +168,9 @@ func (a *agentFacts) print(p *span.Printer) {
 	optional(p, "store", s.Path)
 	if s.Era == store.SQLiteEra {
 		p.Key("schema").Int(int64(s.Schema.UserVersion))
+	}
+	if s.Quarantine != "" {
+		p.Key("quarantine").String(s.Quarantine)
 	}
 	if p.Key("rows"); a.err != nil {
 		p.Null()

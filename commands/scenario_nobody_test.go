@@ -204,7 +204,7 @@ func TestUnreadable(t *testing.T) {
 		rows       float64 // of agent main by agents list; -1: unknown
 	}{
 		{"store", "agents/main/sessions/sessions.json", fixtures.FileEra, [][]string{{"sessions"}, {"sessions", "--all-agents"}, {"sessions", "--summary"}, {"sessions", "show", "agent:work:main"}, {"agents", "list"}, {"status"}, {}}, "permission denied", ExitFailed, -1},
-		{"database", "agents/main/agent/openclaw-agent.sqlite", fixtures.SQLiteEra, [][]string{{"sessions"}, {"sessions", "--all-agents"}, {"sessions", "--summary"}, {"sessions", "show", "agent:work:main"}, {"agents", "list"}, {"status"}, {}}, "unable to open", ExitFailed, -1},
+		{"database", "agents/main/agent/openclaw-agent.sqlite", fixtures.SQLiteEra, [][]string{{"sessions"}, {"sessions", "--all-agents"}, {"sessions", "--summary"}, {"sessions", "show", "agent:work:main"}, {"agents", "list"}, {"status"}, {}}, "permission denied", ExitFailed, -1},
 		{"directory of the store", "agents/main/sessions", fixtures.FileEra, [][]string{{"sessions"}, {"sessions", "--all-agents"}, {"agents", "list"}, {"status"}, {}}, "permission denied", ExitFailed, -1},
 		{"directory of the database", "agents/main/agent", fixtures.SQLiteEra, [][]string{{"sessions"}, {"sessions", "--all-agents"}, {"agents", "list"}, {"status"}, {}}, "permission denied", ExitFailed, -1},
 		{"configuration", "openclaw.json", fixtures.FileEra, [][]string{{"sessions"}, {"sessions", "--all-agents"}, {"sessions", "show", "agent:main:main"}, {"agents", "list"}, {"status"}, {}}, "permission denied", ExitDone, 2},

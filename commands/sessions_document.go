@@ -46,14 +46,7 @@ func (l *listing) head(p *span.Printer, c *Call) {
 			p.Object()
 			p.Key("agentId").String(s.Agent)
 			p.Key("path").String(s.Path)
-			p.Key("era").String(string(s.Era))
-			p.End()
-		}
-		for _, f := range l.failed {
-			p.Object()
-			p.Key("agentId").String(f.target.Agent)
-			p.Key("path").String(f.path)
-			p.Key("error").String(f.err.Error())
+			storeFacts(p, s)
 			p.End()
 		}
 		p.End()
@@ -63,7 +56,7 @@ func (l *listing) head(p *span.Printer, c *Call) {
 	} else {
 		s := l.opened[0]
 		p.String(s.Path)
-		p.Key("era").String(string(s.Era))
+		storeFacts(p, s)
 	}
 	p.Key("count").Int(int64(len(l.rows)))
 	p.Key("totalCount").Int(int64(l.total))
@@ -77,6 +70,20 @@ func (l *listing) head(p *span.Printer, c *Call) {
 		p.Int(c.Int("active"))
 	} else {
 		p.Null()
+	}
+}
+
+// storeFacts are what oc says of a store beside its path.
+func storeFacts(p *span.Printer, s *store.Sessions) {
+	p.Key("era").String(string(s.Era))
+	if s.Era == store.SQLiteEra {
+		p.Key("schema").Int(int64(s.Schema.UserVersion))
+		if s.Schema.Newer {
+			p.Key("schemaNewer").Bool(true)
+		}
+	}
+	if s.Quarantine != "" {
+		p.Key("quarantine").String(s.Quarantine)
 	}
 }
 
@@ -126,31 +133,19 @@ func (l *listing) foot(p *span.Printer) {
 	}
 	p.End()
 	p.Key("unconfiguredAgents").Array()
-	for _, d := range store.Strangers(l.cfg) {
+	for _, d := range l.strange {
 		p.Object()
-		p.Key("agentId").String(d.ID)
-		path := d.Store
-		if path == "" {
-			path = d.Database
+		p.Key("agentId").String(d.Agent)
+		p.Key("path").String(d.Path)
+		if p.Key("count"); d.Rows < 0 {
+			p.Null()
+		} else {
+			p.Int(int64(d.Rows))
 		}
-		if path == "" {
-			path = d.Sessions
-		}
-		p.Key("path").String(path)
 		p.End()
 	}
 	p.End()
-	if len(l.failed) > 0 {
-		p.Key("errors").Array()
-		for _, f := range l.failed {
-			p.Object()
-			p.Key("agentId").String(f.target.Agent)
-			p.Key("path").String(f.path)
-			p.Key("message").String(f.err.Error())
-			p.End()
-		}
-		p.End()
-	}
+	l.failed.print(p)
 }
 
 // row prints the members that OpenClaw prints of a row, and leaves the object open.
@@ -226,6 +221,9 @@ func (l *listing) row(p *span.Printer, r *store.Row) {
 	}
 	if l.future(r) {
 		p.Key("future").Bool(true)
+	}
+	if r.InSeconds() {
+		p.Key("updatedAtInSeconds").Bool(true)
 	}
 }
 

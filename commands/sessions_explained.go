@@ -61,7 +61,11 @@ func (e *explained) text() {
 		table := out.Table(term.Column{Head: "Time"}, term.Column{Head: "When"}, term.Column{Head: "Age", Right: true, Style: futureStyle})
 		for _, st := range e.Stamps {
 			if st.Valid {
-				table.Row(st.Name, term.Time(int64(st.MS)), ageOf(st.MS, e.l.now))
+				when := term.Time(int64(st.MS))
+				if st.Name == row.UpdatedAt.String() && r.InSeconds() {
+					when += " (in seconds? then " + term.Time(int64(st.MS)*1000) + ")"
+				}
+				table.Row(st.Name, when, ageOf(st.MS, e.l.now))
 			} else {
 				table.Row(st.Name, "impossible: "+string(r.Raw(fieldNamed(st.Name))), term.Unknown)
 			}
@@ -235,6 +239,9 @@ func (e *explained) document(p *span.Printer) error {
 	if s.Era == store.SQLiteEra {
 		p.Key("schema").Int(int64(s.Schema.UserVersion))
 	}
+	if s.Quarantine != "" {
+		p.Key("quarantine").String(s.Quarantine)
+	}
 	p.Key("class").String(string(e.Class))
 	p.Key("modelSource").String(e.View.Model.Source)
 	if p.Key("contextTokensSource"); r.HasContextTokens() {
@@ -336,6 +343,7 @@ func (e *explained) document(p *span.Printer) error {
 		p.End()
 	}
 	p.End()
+	e.l.failed.print(p)
 	p.End()
 	return nil
 }

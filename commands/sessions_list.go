@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -64,7 +63,8 @@ func isMessages(s string) bool {
 type listing struct {
 	cfg     *config.Config
 	opened  []*store.Sessions // those that could be read
-	failed  []failure
+	failed  failures
+	strange []store.Stranger // agents that the configuration does not name
 	acp     store.ACP
 	rows    []*store.Row // that are shown
 	total   int          // that pass the filters
@@ -72,13 +72,6 @@ type listing struct {
 	limit   int          // 0: all
 	now     float64
 	several bool // several stores
-}
-
-// failure is a store that could not be read.
-type failure struct {
-	target store.Target
-	path   string
-	err    error
 }
 
 func listSessions(ctx context.Context, c *Call) error {
@@ -121,39 +114,22 @@ func (c *Call) gather(ctx context.Context, all bool) (*listing, error) {
 	l := &listing{cfg: cfg, now: c.nowMs(), several: all || len(targets) > 1}
 	for _, t := range targets {
 		s, err := store.Open(ctx, cfg, t)
-		if err != nil {
-			if len(targets) == 1 {
-				return nil, storeError(s, err)
-			}
-			l.failed = append(l.failed, failure{t, s.Path, storeError(s, err)})
+		if l.failed.add(s, err); err != nil {
 			continue
 		}
 		c.Tracef("%s: %s era, %d rows, %s", s.Agent, s.Era, len(s.Rows), s.Path)
 		l.opened = append(l.opened, s)
 	}
 	if len(l.opened) == 0 {
-		var all []error
-		for _, f := range l.failed {
-			all = append(all, f.err)
-		}
-		return nil, errors.Join(all...)
+		return nil, l.failed.join()
 	}
 	if l.acp, err = store.ReadACP(ctx, cfg.StateDir); err != nil {
 		c.Warnf("which sessions run under ACP is unknown: %v", err)
 	}
-	return l, nil
-}
-
-// storeError says what a damaged store means and what can be done.
-func storeError(s *store.Sessions, err error) error {
-	var damage *store.Damage
-	if errors.As(err, &damage) {
-		return &Error{
-			Exit: ExitFailed, Code: "damaged", Err: fmt.Errorf("%w; nothing was changed, the transcripts beside it are untouched", err),
-			Details: map[string]any{"path": damage.Path, "byte": damage.Offset, "size": damage.Size, "reason": damage.Reason},
-		}
+	if c.String("store") == "" {
+		l.strange = store.CountStrangers(ctx, cfg)
 	}
-	return Failf("agent %s: %w", s.Agent, err)
+	return l, nil
 }
 
 // filter keeps the rows that the flags ask for, in the order of their stores.
@@ -190,49 +166,31 @@ func (l *listing) cut(c *Call) {
 
 // remarks tells on standard error what the answer leaves out, and is an error where a store could not be read.
 func (c *Call) remarks(l *listing) error {
+	seconds := 0
 	for _, s := range l.opened {
 		if len(s.Skipped) > 0 {
 			c.Warnf("%s: %d of its rows are not shown, as OpenClaw drops them: %s", s.Path, len(s.Skipped), skippedSample(s.Skipped))
 		}
-		if o := s.Other; o != nil {
-			switch {
-			case o.Rows < 0:
-				c.Warnf("agent %s also has a %s-era store that cannot be read: %s: %s", s.Agent, o.Era, o.Path, o.Why)
-			default:
-				c.Warnf("agent %s also has %d sessions of the %s era in %s; they are not in this list (see them with --store %s)", s.Agent, o.Rows, o.Era, o.Path, o.Path)
-			}
-		}
+		c.remark(s)
 		if s.Era == store.NoEra && !s.Named && !c.Bool("history") {
 			if n := s.Transcripts(); n > 0 {
 				c.Warnf("agent %s has no session store, but %d transcripts are in %s; see them with oc sessions --history", s.Agent, n, s.Dir())
 			}
 		}
-		if s.Schema.Newer {
-			c.Warnf("%s has schema %d, newer than oc knows; it was read as far as it is understood", s.Path, s.Schema.UserVersion)
+		for i := range s.Rows {
+			if s.Rows[i].InSeconds() {
+				seconds++
+			}
 		}
 	}
-	if strangers := store.Strangers(l.cfg); len(strangers) > 0 && c.String("store") == "" {
-		names := make([]string, len(strangers))
-		for i, d := range strangers {
-			names[i] = d.ID
-		}
-		c.Notef("on disk but not in the configuration: %s (see oc agents list)", strings.Join(names, ", "))
+	if seconds > 0 {
+		c.Warnf("the time of %s seems to be in seconds, not milliseconds; it was left as it is", counted(seconds))
 	}
+	c.strangers(l.strange)
 	if l.hidden > 0 {
-		c.Notef("%d sessions are hidden by the filters", l.hidden)
+		c.Notef("%s hidden by the filters", counted(l.hidden))
 	}
-	return c.warnDamaged(l)
-}
-
-// warnDamaged tells which stores could not be read, and is an error where there are any: the answer is partial.
-func (c *Call) warnDamaged(l *listing) error {
-	for _, f := range l.failed {
-		c.Warnf("%v", f.err)
-	}
-	if len(l.failed) > 0 {
-		return Status(ExitFailed)
-	}
-	return nil
+	return c.tell(l.failed)
 }
 
 func skippedSample(all []store.Skipped) string {

@@ -32,7 +32,7 @@ func showSession(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	r, err := c.find(l, c.Arg(0))
+	r, err := c.find(ctx, l, c.Arg(0))
 	if err != nil {
 		return err
 	}
@@ -52,16 +52,27 @@ func showSession(ctx context.Context, c *Call) error {
 	} else {
 		e.text()
 	}
-	return c.warnDamaged(l)
+	c.remark(r.Store())
+	return c.tell(l.failed)
 }
 
 // find is the one session that a word on the command line means.
-func (c *Call) find(l *listing, word string) (*store.Row, error) {
+func (c *Call) find(ctx context.Context, l *listing, word string) (*store.Row, error) {
 	found := store.Find(l.cfg, l.opened, word)
 	switch len(found) {
 	case 1:
 		return found[0], nil
 	case 0:
+		if elsewhere := store.Elsewhere(ctx, l.cfg, l.opened, word); len(elsewhere) > 0 && c.String("store") == "" {
+			s := elsewhere[0].Store()
+			return nil, &Error{
+				Exit: ExitFailed, Code: "elsewhere", Err: fmt.Errorf("%s is not in a store that is in use, but in %s (agent %s, %s era); show it with --store %s", elsewhere[0].Key, s.Path, s.Agent, s.Era, s.Path),
+				Details: map[string]any{"key": elsewhere[0].Key, "path": s.Path, "agentId": s.Agent, "era": s.Era},
+			}
+		}
+		if len(l.failed) > 0 {
+			return nil, &Error{Exit: ExitFailed, Err: fmt.Errorf("no session that could be read has the key, id or label %q, but not every store could be: %w", word, l.failed.join())}
+		}
 		where := "agent " + l.opened[0].Agent
 		if len(l.opened) > 1 {
 			where = "any agent"

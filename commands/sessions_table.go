@@ -32,7 +32,7 @@ func (l *listing) table(c *Call, details []detail) {
 		out.Printf("Filtered to last %d minute(s)\n", c.Int("active"))
 	}
 	if len(l.rows) == 0 {
-		out.Printf("No sessions found.\n")
+		out.Printf("%s\n", l.nothing())
 		return
 	}
 	out.Printf("\n")
@@ -81,6 +81,19 @@ func (l *listing) table(c *Call, details []detail) {
 			said(c, l.rows[i].Key, details[i].Messages)
 		}
 	}
+}
+
+// nothing says that no row is shown, without denying those that the other era holds.
+func (l *listing) nothing() string {
+	for _, s := range l.opened {
+		if s.Other != nil {
+			return fmt.Sprintf("None in the %s era, which is the one in use; the other holds some.", s.Era)
+		}
+	}
+	if l.hidden > 0 {
+		return "No session passes the filters."
+	}
+	return "No sessions found."
 }
 
 // said shows the last messages of a session below its key.
@@ -195,6 +208,9 @@ func flagsCell(r *store.Row, v store.View) string {
 	}
 	if r.Pinned() {
 		flags = append(flags, "pinned")
+	}
+	if r.InSeconds() {
+		flags = append(flags, "seconds?")
 	}
 	if status, ok := r.Text(row.Status); ok && status != "done" {
 		flags = append(flags, status)

@@ -92,7 +92,7 @@ func showStatus(ctx context.Context, c *Call) error {
 		if err := c.Document(s.document); err != nil {
 			return err
 		}
-		return c.agentFailures(s.cfg, s.agents)
+		return c.agentRemarks(s.cfg, s.agents)
 	}
 	out := c.Out
 	out.Facts(
@@ -125,7 +125,7 @@ func showStatus(ctx context.Context, c *Call) error {
 		}
 		t.End()
 	}
-	return c.agentFailures(s.cfg, s.agents)
+	return c.agentRemarks(s.cfg, s.agents)
 }
 
 func (s *standing) configLine() string {
@@ -250,6 +250,7 @@ func (s *standing) document(p *span.Printer) error {
 		p.End()
 	}
 	p.End()
+	agentFailures(s.agents).print(p)
 	p.End()
 	return nil
 }
@@ -263,6 +264,17 @@ func number(p *span.Printer, name string, n int) {
 	}
 }
 
+// ago puts an age into words: "5m ago", "in 2d", "at an unknown time".
+func ago(age string) string {
+	switch {
+	case age == term.Unknown:
+		return "at an unknown time"
+	case strings.HasPrefix(age, "in "), age == "now":
+		return age
+	}
+	return age + " ago"
+}
+
 // glance is the bare oc: the state in five lines, and what to do next.
 func glance(ctx context.Context, c *Call) error {
 	s, err := c.survey(ctx)
@@ -273,7 +285,7 @@ func glance(ctx context.Context, c *Call) error {
 		if err := c.Document(s.document); err != nil {
 			return err
 		}
-		return c.agentFailures(s.cfg, s.agents)
+		return c.agentRemarks(s.cfg, s.agents)
 	}
 	rows, bytes, eras := 0, int64(0), map[store.Era]int{}
 	for _, a := range s.agents {
@@ -295,7 +307,7 @@ func glance(ctx context.Context, c *Call) error {
 	}
 	last := "none"
 	if len(s.newest) > 0 {
-		last = fmt.Sprintf("%s, %s ago", s.newest[0].Key, ageOf(s.newest[0].Updated, s.l.now))
+		last = fmt.Sprintf("%s, %s", s.newest[0].Key, ago(ageOf(s.newest[0].Updated, s.l.now)))
 	}
 	c.Out.Facts(
 		term.Fact{Label: "State", Value: s.cfg.StateDir},
@@ -304,13 +316,21 @@ func glance(ctx context.Context, c *Call) error {
 		term.Fact{Label: "Running", Value: fmt.Sprintf("%d, of which %d do not seem to be", len(s.running), stuck)},
 		term.Fact{Label: "Newest", Value: last},
 	)
+	others := 0
+	for _, a := range s.agents {
+		if o := a.sessions.Other; o != nil {
+			others++
+		}
+	}
 	next := "oc sessions lists them, oc status shows more, oc help has every command"
 	switch {
+	case rows == 0 && (others > 0 || len(agentFailures(s.agents)) > 0):
+		next = "oc agents list says which stores there are"
 	case rows == 0:
 		next = "no session was found here; name another state with --state-dir DIR, or see oc help"
 	case stuck > 0:
 		next = "oc sessions --stuck --all-agents lists those that do not seem to run; oc status says why"
 	}
 	c.Out.Printf("\nNext: %s\n", next)
-	return c.agentFailures(s.cfg, s.agents)
+	return c.agentRemarks(s.cfg, s.agents)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -37,11 +38,35 @@ func Find(c *config.Config, all []*Sessions, word string) []*Row {
 			return ok && span.Trim(label) == word
 		},
 	} {
-		if found := pick(fits); len(found) > 0 && word != "" {
+		if found := pick(fits); len(found) > 0 {
 			return found
+		}
+		if word == "" { // it can be a key, but no other form of one
+			return nil
 		}
 	}
 	return nil
+}
+
+// Elsewhere looks for a word in the stores that are not read: those of the
+// other era, and those of agents that the configuration does not name.
+func Elsewhere(ctx context.Context, c *config.Config, all []*Sessions, word string) (found []*Row) {
+	var targets []Target
+	for _, s := range all {
+		if o := s.Other; o != nil && o.Rows != 0 {
+			t := Target{Agent: s.Agent, Databases: []string{o.Path}, Named: true}
+			if o.Era == FileEra {
+				t = Target{Agent: s.Agent, Index: o.Path, Named: true}
+			}
+			targets = append(targets, t)
+		}
+	}
+	for _, t := range append(targets, StrangerTargets(c)...) {
+		if s, err := Open(ctx, c, t); err == nil {
+			found = append(found, Find(c, []*Sessions{s}, word)...)
+		}
+	}
+	return found
 }
 
 // Aliases are the other keys of the store that mean the same session as r's

@@ -11,6 +11,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,7 +49,9 @@ type Sessions struct {
 	Skipped []Skipped
 	Schema  agentdb.Schema // of the database, in the SQLite era
 	Other   *Other         // the other era, where it holds sessions too
-	Text    []byte         // the whole store, in the file era
+
+	Quarantine string // why OpenClaw refuses to open the database; "" for no reason
+	Text       []byte // the whole store, in the file era
 
 	config *config.Config
 }
@@ -102,13 +105,16 @@ func Open(ctx context.Context, c *config.Config, t Target) (*Sessions, error) {
 	}
 	for _, path := range t.Databases {
 		err := s.readDatabase(ctx, path)
+		if info, e := os.Stat(path); e == nil && info.Size() == 0 && !index && errors.Is(err, agentdb.ErrNoSessions) {
+			err = &Damage{Path: path, Reason: "it is empty"} // and there is nothing else
+		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, agentdb.ErrNoSessions):
 			continue
 		case err != nil && index:
 			// The database cannot be read, but there is a store of files.
 			if e := s.readIndex(); e != nil {
-				return s, errors.Join(e, err)
+				return s, fmt.Errorf("%w; and %w", e, err)
 			}
 			s.Other = &Other{SQLiteEra, path, -1, err.Error()}
 			return s, nil
@@ -153,6 +159,9 @@ func (s *Sessions) readDatabase(ctx context.Context, path string) error {
 		return err
 	}
 	s.Era, s.Path, s.Schema, s.Skipped = SQLiteEra, path, l.Schema, l.Skipped
+	if s.Quarantine, err = Quarantine(ctx, s.config.StateDir, path); err != nil {
+		s.Quarantine = "" // a damaged register of damaged databases proves nothing
+	}
 	s.Rows = make([]Row, len(l.Rows))
 	for i, d := range l.Rows {
 		r := Row{Entry: d.Entry, Columns: d.Columns, sessions: s}
@@ -204,6 +213,11 @@ func (r *Row) Bytes() int64 {
 	}
 	return int64(len(r.Val))
 }
+
+// InSeconds tells a time that seems to be in seconds: read as milliseconds it
+// lies in January 1970, read as seconds between 2001 and 2100. It is a guess,
+// and never applied.
+func (r *Row) InSeconds() bool { return r.Updated > 978_307_200 && r.Updated < 4_102_444_800 }
 
 // Era is the era of the store that the row is in.
 func (r *Row) Era() Era { return r.sessions.Era }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -100,6 +101,30 @@ func Strangers(c *config.Config) []config.DiskAgent {
 	return slices.DeleteFunc(c.DiskAgents(), func(d config.DiskAgent) bool {
 		return d.Configured || d.Store == "" && d.Database == "" && d.Sessions == ""
 	})
+}
+
+// A Stranger is an agent that is on disk but not in the configuration.
+type Stranger struct {
+	Target
+	Path string // of its store, else of its transcripts
+	Rows int    // -1: its store cannot be read
+}
+
+// CountStrangers counts the rows of the agents that are not configured. With a
+// configuration that cannot be read nobody knows which these are: none.
+func CountStrangers(ctx context.Context, c *config.Config) (out []Stranger) {
+	if c.Broken {
+		return nil
+	}
+	for _, t := range StrangerTargets(c) {
+		s, err := Open(ctx, c, t)
+		n := Stranger{Target: t, Path: s.Path, Rows: len(s.Rows)}
+		if err != nil {
+			n.Rows = -1
+		}
+		out = append(out, n)
+	}
+	return out
 }
 
 // StrangerTargets are the stores of the agents that are not configured.

@@ -1,6 +1,10 @@
 package term
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/olekukonko/tablewriter/pkg/twwidth"
+)
 
 // Cut is how a value gives way when its column is too narrow for it.
 type Cut int
@@ -51,20 +55,41 @@ func (t *Table) Row(cells ...string) {
 	}
 	t.rows = append(t.rows, row)
 	if len(t.rows) > drawn {
-		t.widths = t.fit()
-		t.stream(t.heads(), true)
-		for _, r := range t.rows {
-			t.stream(r, false)
-		}
+		t.streamAll()
 		t.rows = nil
 	}
 }
 
 // End writes what is left of the table. A table without rows shows nothing, not even its head.
 func (t *Table) End() {
-	if len(t.rows) > 0 {
+	switch {
+	case len(t.rows) == 0:
+	case t.disputed():
+		t.streamAll()
+	default:
 		t.draw(t.fit())
-		t.rows = nil
+	}
+	t.rows = nil
+}
+
+// disputed tells whether tablewriter would count the columns of a cell otherwise than we do, and break its line.
+func (t *Table) disputed() bool {
+	for _, r := range t.rows {
+		for _, cell := range r {
+			if len(cell) != Columns(cell) && twwidth.Width(cell) != Columns(cell) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// streamAll fixes the widths and writes what was gathered.
+func (t *Table) streamAll() {
+	t.widths = t.fit()
+	t.stream(t.heads(), true)
+	for _, r := range t.rows {
+		t.stream(r, false)
 	}
 }
 

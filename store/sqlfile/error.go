@@ -75,6 +75,11 @@ func wrap(path, doing string, err error) error {
 			e.Kind, e.Detail = ErrCorrupt, corruption(err)
 		case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_PROTOCOL:
 			return errLocked
+		case lib.SQLITE_CANTOPEN:
+			// The engine says only that it cannot; the system says why.
+			if why := denied(path); errors.As(why, &pathErr) {
+				e.Err, e.Detail = why, pathErr.Err.Error()
+			}
 		case lib.SQLITE_IOERR:
 			if rc == lib.SQLITE_IOERR_SHORT_READ {
 				e.Kind, e.Detail = ErrCorrupt, "it is cut short"

@@ -1,0 +1,131 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"oc/store"
+	"oc/store/span"
+	"oc/store/sqlfile"
+)
+
+// failure is a store that could not be read.
+type failure struct {
+	agent, path string
+	err         error
+}
+
+// failures are what makes an answer a partial one.
+type failures []failure
+
+// add notes a store that could not be opened, or whose other era could not be.
+func (f *failures) add(s *store.Sessions, err error) {
+	if err != nil {
+		*f = append(*f, failure{s.Agent, s.Path, storeError(s, err)})
+	} else if o := s.Other; o != nil && o.Rows < 0 {
+		*f = append(*f, failure{s.Agent, o.Path, fmt.Errorf("agent %s also has a %s-era store that cannot be read: %s: %s", s.Agent, o.Era, o.Path, o.Why)})
+	}
+}
+
+// print writes errors[] of a partial answer.
+func (f failures) print(p *span.Printer) {
+	if len(f) == 0 {
+		return
+	}
+	p.Key("errors").Array()
+	for _, x := range f {
+		p.Object()
+		p.Key("agentId").String(x.agent)
+		p.Key("path").String(x.path)
+		p.Key("message").String(x.err.Error())
+		p.End()
+	}
+	p.End()
+}
+
+// tell says each on standard error; the answer is partial then, exit 1.
+func (c *Call) tell(f failures) error {
+	for _, x := range f {
+		c.Warnf("%v", x.err)
+	}
+	if len(f) > 0 {
+		return Status(ExitFailed)
+	}
+	return nil
+}
+
+// join is one error of several, on one line.
+func (f failures) join() error {
+	all := make([]error, len(f))
+	words := make([]string, len(f))
+	for i, x := range f {
+		all[i], words[i] = x.err, x.err.Error()
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return &Error{Exit: ExitFailed, Err: &joined{strings.Join(words, "; "), all}}
+}
+
+type joined struct {
+	text string
+	all  []error
+}
+
+func (j *joined) Error() string   { return j.text }
+func (j *joined) Unwrap() []error { return j.all }
+
+// storeError says what a store that cannot be read means, and what can be done.
+func storeError(s *store.Sessions, err error) error {
+	damaged := func(path string, details map[string]any) error {
+		details["path"] = path
+		return &Error{Exit: ExitFailed, Code: "damaged", Err: fmt.Errorf("%w; nothing was changed, the transcripts beside it are untouched", err), Details: details}
+	}
+	var damage *store.Damage
+	var database *sqlfile.Error
+	switch {
+	case errors.As(err, &damage):
+		return damaged(damage.Path, map[string]any{"byte": damage.Offset, "size": damage.Size, "reason": damage.Reason})
+	case errors.Is(err, sqlfile.ErrBusy):
+		return Busyf("agent %s: %w", s.Agent, err)
+	case errors.As(err, &database) && (errors.Is(err, sqlfile.ErrCorrupt) || errors.Is(err, sqlfile.ErrNotDatabase)):
+		return damaged(database.Path, map[string]any{"reason": database.Error()})
+	}
+	return Failf("agent %s: %w", s.Agent, err)
+}
+
+// remark tells what is to know of a store beside its rows: the other era, a schema that oc does not know, a quarantine.
+func (c *Call) remark(s *store.Sessions) {
+	if o := s.Other; o != nil && o.Rows >= 0 {
+		c.Warnf("agent %s also has %s of the %s era in %s; they are not among these (see them with --store %s)", s.Agent, counted(o.Rows), o.Era, o.Path, o.Path)
+	}
+	if s.Schema.Newer {
+		c.Warnf("%s has schema %d, newer than oc knows; it was read as far as it is understood", s.Path, s.Schema.UserVersion)
+	}
+	if s.Quarantine != "" {
+		c.Warnf("OpenClaw has put %s in quarantine and does not open it: %s", s.Path, s.Quarantine)
+	}
+}
+
+// counted is a number of sessions in words.
+func counted(n int) string {
+	switch {
+	case n < 0:
+		return "an unknown number of sessions"
+	case n == 1:
+		return "1 session"
+	}
+	return fmt.Sprintf("%d sessions", n)
+}
+
+// strangers tells which agents are on disk but not in the configuration.
+func (c *Call) strangers(all []store.Stranger) {
+	var names []string
+	for _, s := range all {
+		names = append(names, fmt.Sprintf("%s with %s", s.Agent, counted(s.Rows)))
+	}
+	if len(names) > 0 {
+		c.Notef("on disk but not in the configuration: %s (see oc agents list)", strings.Join(names, ", "))
+	}
+}
