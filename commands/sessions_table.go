@@ -20,14 +20,16 @@ func (l *listing) table(c *Call, details []detail) {
 		}
 		out.Printf("Session stores: %d (%s)\n", len(l.opened)+len(l.failed), strings.Join(names, ", "))
 	} else {
-		s := l.opened[0]
-		out.Printf("Session store: %s (%s)\n", s.Path, eraWord(s))
+		out.Printf("Session store: %s\n", l.opened[0].Path)
 	}
+	line := fmt.Sprintf("Sessions listed: %d", len(l.rows))
 	if len(l.rows) < l.total {
-		out.Printf("Sessions listed: %d of %d (limit %d)\n", len(l.rows), l.total, l.limit)
-	} else {
-		out.Printf("Sessions listed: %d\n", len(l.rows))
+		line += fmt.Sprintf(" of %d (limit %d)", l.total, l.limit)
 	}
+	if !l.several {
+		line += ", " + eraWord(l.opened[0])
+	}
+	out.Printf("%s\n", line)
 	if c.Given("active") {
 		out.Printf("Filtered to last %d minute(s)\n", c.Int("active"))
 	}
@@ -137,7 +139,7 @@ func eraWord(s *store.Sessions) string {
 	case store.SQLiteEra:
 		return fmt.Sprintf("SQLite era, schema %d", s.Schema.UserVersion)
 	}
-	return "there is none yet"
+	return "there is no store yet"
 }
 
 // age shows how long ago a row was written; an impossible stamp is unknown.
