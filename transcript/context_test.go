@@ -271,3 +271,20 @@ func TestTotalsCountCopiesOnce(t *testing.T) {
 		t.Errorf("%+v", totals)
 	}
 }
+
+func TestGather(t *testing.T) {
+	s := lines(head, line("a", "null", "user", "1"), line("b", "a", "assistant", "2"), line("c", "a", "user", "3"))
+	tree, _ := scan(t, s)
+	branch, _ := tree.Branch()
+	load, err := Gather(branch, func(row func(*Row) error) error { return (&Scanner{}).Read(strings.NewReader(s), row) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := tree.Context(load)
+	if err != nil || len(c.Messages) != 2 || c.Messages[1].Line != 4 {
+		t.Errorf("%+v %v", c, err)
+	}
+	if _, err := load(Place{Line: 3}); err == nil {
+		t.Error("a row that is not on the branch was there")
+	}
+}

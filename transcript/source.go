@@ -27,3 +27,38 @@ func Decompress(r io.Reader) (io.ReadCloser, error) {
 	}
 	return d.IOReadCloser(), nil
 }
+
+// Gather reads a source once more, from its start, and keeps the rows at these
+// places: what Load is for a file, for archives that are compressed. read passes
+// all rows, as a Scanner does. The result knows no other rows.
+func Gather(rows []Place, read func(row func(*Row) error) error) (load func(Place) (Entry, error), err error) {
+	wanted := make(map[int]bool, len(rows))
+	for _, p := range rows {
+		wanted[p.Line] = true
+	}
+	found := make(map[int]Entry, len(rows))
+	err = read(func(r *Row) error {
+		if !wanted[r.Line] {
+			return nil
+		}
+		e, err := Parse(bytes.Clone(r.Raw))
+		if err != nil {
+			return fmt.Errorf("line %d changed: %w", r.Line, err)
+		}
+		found[r.Line] = e
+		if len(found) == len(wanted) {
+			return ErrStop
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(p Place) (Entry, error) {
+		e, ok := found[p.Line]
+		if !ok {
+			return e, fmt.Errorf("line %d was not gathered", p.Line)
+		}
+		return e, nil
+	}, nil
+}

@@ -1,6 +1,7 @@
 package visible
 
 import (
+	"math"
 	"strings"
 
 	"oc/store/span"
@@ -67,5 +68,5 @@ func (v View) value(name string, raw []byte, c *Changed) []byte {
 // compact JSON.
 func RedactValue(raw []byte) []byte {
 	var c Changed
-	return View{Units: 1 << 62}.value("", raw, &c)
+	return View{Units: math.MaxInt}.value("", raw, &c)
 }

@@ -5,9 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// SilentToken is what a model answers when it has nothing to say.
-const SilentToken = "NO_REPLY"
-
 // Silent tells whether the whole text is the silent token: once or repeated, in
 // any case, with white space and punctuation around it (spec/transcript.md 5).
 func Silent(s string) bool { return silent(s, "no_reply") }
