@@ -18,12 +18,21 @@ func (d *draft) uses() []int {
 	n := make([]int, len(d.s.Files))
 	for i := range d.s.Rows {
 		if d.gone[i] == "" {
-			for _, f := range d.s.Rows[i].names {
+			for _, f := range d.row(i).names {
 				n[f]++
 			}
 		}
 	}
 	return n
+}
+
+// row is a row as it will be.
+func (d *draft) row(i int) *Row {
+	r := &d.s.Rows[i]
+	if _, ok := d.mends[i]; ok && r.mended != nil {
+		return r.mended
+	}
+	return r
 }
 
 // sessions counts the rows that stay, by their session id.

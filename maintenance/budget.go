@@ -60,22 +60,27 @@ func (d *draft) budget() {
 	}
 }
 
-// measureRows works out the bytes of every row in the store: its own, the
-// name's and those of the line around them.
+// measureRows works out the bytes of every row in the store as it will be
+// written: its own, the name's and those of the line around them; and those of
+// the rest, rows that OpenClaw does not load.
 func (d *draft) measureRows() {
-	d.lines = make([]int64, len(d.s.Rows))
+	d.lines, d.rest = make([]int64, len(d.s.Rows)), 0
+	all := rewriter{}
+	all.each(d.s, func(key, val []byte) { d.rest += int64(len("\n  : ,") + len(key) + len(val)) })
 	var buf []byte
 	for i := range d.s.Rows {
 		r := &d.s.Rows[i]
 		buf = span.Quote(buf[:0], r.Key)
-		d.lines[i] = int64(len("  : ,\n") + len(buf) + len(r.Val))
+		line := int64(len("\n  : ,") + len(buf))
+		d.lines[i] = line + int64(len(d.row(i).Val))
+		d.rest -= line + int64(len(r.Val))
 	}
 }
 
 func (d *draft) newSweep(gone func(int) bool) *sweep {
 	w := &sweep{d: d, gone: gone, uses: d.uses(), ids: d.sessions(), taken: map[int]bool{}, owner: map[int]int{}, store: int64(len(d.s.Text))}
 	if len(d.order)+len(d.mends) > 0 {
-		w.store = 2
+		w.store = 2 + d.rest
 		for i := range d.s.Rows {
 			if d.gone[i] == "" {
 				w.store += d.lines[i]
@@ -203,7 +208,7 @@ func (w *sweep) take(i int) {
 // evict takes a row with its files, those that no other row names.
 func (w *sweep) evict(at int) {
 	d := w.d
-	r := &d.s.Rows[at]
+	r := d.row(at)
 	w.rows = append(w.rows, at)
 	old := w.store
 	w.store = max(2, w.store-d.lines[at])

@@ -31,10 +31,11 @@ type draft struct {
 	guarded   map[int]bool // files that are
 
 	counts  map[Rule]int
-	archive bool // a transcript is archived
-	lines   []int64
-	sweep   *sweep // of the budget; nil without one
-	shadow  *sweep // the same as OpenClaw's preview measures it
+	archive bool    // a transcript is archived
+	lines   []int64 // bytes of the rows in the store
+	rest    int64   // and of what is no row
+	sweep   *sweep  // of the budget; nil without one
+	shadow  *sweep  // the same as OpenClaw's preview measures it
 	unlinks unlinked
 	names   map[string]bool // of archives to be
 	stamp   string          // of archives
@@ -142,13 +143,24 @@ func (d *draft) leave(i int, by, asked Rule, reason string) {
 	if !d.guarded[i] {
 		d.guarded[i] = true
 		f := &d.s.Files[i]
-		d.protected = append(d.protected, Protected{Target: f.Path, Rule: by, Asked: asked, Reason: reason, Bytes: f.Size})
+		d.protected = append(d.protected, Protected{Target: f.Path, Rule: by, Asked: asked, Reason: reason, Bytes: f.Size, file: i})
 	}
+}
+
+// stayed is what is protected, without the rows and files that another rule
+// took all the same.
+func (d *draft) stayed() []Protected {
+	return slices.DeleteFunc(d.protected, func(x Protected) bool {
+		if x.Key == "" {
+			return d.moved[x.file] > 0
+		}
+		return d.gone[d.s.byKey[x.Key]] != ""
+	})
 }
 
 // plan puts the draft in the order of applying.
 func (d *draft) plan() *Plan {
-	p := &Plan{Agent: d.s.Agent, Store: d.s.Store, Mode: d.p.Mode, Now: d.at, Protected: d.protected, Problems: slices.Clone(d.s.Problems)}
+	p := &Plan{Agent: d.s.Agent, Store: d.s.Store, Mode: d.p.Mode, Now: d.at, Protected: d.stayed(), Problems: slices.Clone(d.s.Problems)}
 	p.Actions = make([]Action, 0, len(d.order)+len(d.mends)+len(d.files)+1)
 	for _, i := range d.order {
 		r := &d.s.Rows[i]

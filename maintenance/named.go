@@ -63,6 +63,7 @@ func (n *namer) row(e row.Entry) Row {
 				r.own = append(r.own, i)
 			}
 			r.name(i)
+			n.follow(&r, i)
 		}
 	}
 	for _, path := range []string{named, byID} {
@@ -85,6 +86,19 @@ func (n *namer) row(e row.Entry) Row {
 	n.checkpoints(&r)
 	n.prompts(&r)
 	return r
+}
+
+// follow names what a link leads to: the row reads it.
+func (n *namer) follow(r *Row, i int) {
+	f := &n.s.Files[i]
+	if !f.Link {
+		return
+	}
+	if path, err := filepath.EvalSymlinks(f.Path); err == nil {
+		if to, ok := n.find(n.here(path)); ok {
+			r.name(to)
+		}
+	}
 }
 
 func (r *Row) name(i int) {

@@ -43,6 +43,8 @@ type Protected struct {
 	Asked  Rule   // that asks for it to go
 	Reason string
 	Bytes  int64
+
+	file int
 }
 
 // Unmet is a limit that cannot be met because of what is protected.
@@ -131,17 +133,21 @@ func Make(p *Policy, s *Snapshot, now time.Time) *Plan {
 
 // merge makes the actions of the part the ones that apply.
 func (p *Plan) merge(part *Plan) {
-	rows, files := map[string]bool{}, map[int]bool{}
+	type change struct {
+		kind Kind
+		key  string
+	}
+	rows, files := map[change]bool{}, map[int]bool{}
 	for _, a := range part.Actions {
 		if a.file >= 0 {
 			files[a.file] = true
 		} else {
-			rows[a.Key] = true
+			rows[change{a.Kind, a.Key}] = true
 		}
 	}
 	all := part.Actions
 	for _, a := range p.Actions {
-		if a.Kind == Rewrite || a.file >= 0 && files[a.file] || a.file < 0 && rows[a.Key] {
+		if a.Kind == Rewrite || a.file >= 0 && files[a.file] || a.file < 0 && rows[change{a.Kind, a.Key}] {
 			continue
 		}
 		a.Applies = false

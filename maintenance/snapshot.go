@@ -64,6 +64,7 @@ type Row struct {
 	traces  []int // what OpenClaw takes for its artifacts: File and side, in the directory
 	names   []int // every file that must stay while the row does
 	runtime int   // a trajectory elsewhere that is provably this row's; -1 for none
+	mended  *Row  // the row as it would be with Mend
 }
 
 // Content is what is known of a transcript.

@@ -234,7 +234,12 @@ func (s *Snapshot) transcript(n *namer, r *Row, p *Policy, m lock.Machine, now t
 	}
 	own := filepath.Join(s.Dir, r.ID+".jsonl")
 	if row.IsTranscriptID(r.ID) && own != r.File && mayMend(r) && s.contentOf(own) == Messages {
-		r.Mend = own
+		said := len(s.Problems)
+		if e, err := row.New(r.Key, mended(r, own)); err == nil {
+			m := n.row(e)
+			r.Mend, r.mended = own, &m
+		}
+		s.Problems = s.Problems[:said] // they are the row's own, said before
 	}
 }
 
