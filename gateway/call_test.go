@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -212,7 +213,6 @@ func TestEvents(t *testing.T) {
 // However a call ends without an answer, the request is counted as sent and
 // not sent again.
 func TestSentAndLost(t *testing.T) {
-	var requests sync.Map
 	end := func(code websocket.StatusCode, reason string) func(context.Context, *websocket.Conn, message) {
 		return func(_ context.Context, ws *websocket.Conn, _ message) { _ = ws.Close(code, reason) }
 	}
@@ -249,9 +249,9 @@ func TestSentAndLost(t *testing.T) {
 		"its echo": {end(1008, "bad token "+string(testToken)), HungUp, 1008, "bad token [secret]"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			var requests atomic.Int32
 			o := gatewayThat(t, "/s", func(ctx context.Context, ws *websocket.Conn, m message) {
-				n, _ := requests.LoadOrStore(name, new(int))
-				*n.(*int)++
+				requests.Add(1)
 				c.f(ctx, ws, m)
 			})
 			conn := dial(t, o)
@@ -268,8 +268,8 @@ func TestSentAndLost(t *testing.T) {
 					t.Errorf("%v\n%+v", err, e)
 				}
 			})
-			if n, _ := requests.Load(name); *n.(*int) != 1 {
-				t.Errorf("sent %d times", *n.(*int))
+			if n := requests.Load(); n != 1 {
+				t.Errorf("sent %d times", n)
 			}
 			if name == "silence" {
 				return
@@ -291,8 +291,8 @@ func huge(n int) json.RawMessage {
 }
 
 func TestNotSent(t *testing.T) {
-	called := false
-	o := gatewayThat(t, "/s", func(context.Context, *websocket.Conn, message) { called = true })
+	var called atomic.Bool
+	o := gatewayThat(t, "/s", func(context.Context, *websocket.Conn, message) { called.Store(true) })
 	c := dial(t, o)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -303,7 +303,7 @@ func TestNotSent(t *testing.T) {
 		"no JSON":     second(c.Call(t.Context(), "x", make(chan int))),
 	} {
 		var e *Error
-		if !errors.As(err, &e) || e.Sent || called {
+		if !errors.As(err, &e) || e.Sent || called.Load() {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -404,14 +404,15 @@ func forever(w io.Writer) {
 }
 
 func TestStartingThenReady(t *testing.T) {
-	tries := 0
+	var tries atomic.Int32
 	hello := greeting(t, "2026.7.35")
 	o := listen(t, func(ctx context.Context, ws *websocket.Conn) {
-		if tries++; tries == 1 {
+		try := tries.Add(1)
+		if try == 1 {
 			_ = ws.Close(1013, "gateway starting")
 			return
 		}
-		if tries == 2 {
+		if try == 2 {
 			_ = ws.Write(ctx, websocket.MessageText, []byte(challenge))
 			_, _, _ = ws.Read(ctx)
 			_ = ws.Write(ctx, websocket.MessageText, []byte(`{"type":"res","id":"1","ok":false,"error":{"code":"UNAVAILABLE","retryAfterMs":1}}`))
@@ -420,8 +421,8 @@ func TestStartingThenReady(t *testing.T) {
 		greet(ctx, ws, hello)
 		_, _, _ = ws.Read(ctx)
 	})
-	if c := dial(t, o); c.Hello.Version != "2026.7.35" || tries != 3 {
-		t.Errorf("%d tries", tries)
+	if c := dial(t, o); c.Hello.Version != "2026.7.35" || tries.Load() != 3 {
+		t.Errorf("%d tries", tries.Load())
 	}
 }
 

@@ -68,7 +68,7 @@ func (r *Refusal) Error() string {
 // A wrong token, a silent listener and a gateway of another state are each a
 // sign that somebody may own it. With Store a change is local or refused, with
 // Offline it is decided by what is seen without a connection. BesideGateway
-// turns a refusal into local where that can be done at all: in the file era.
+// makes it local where that can be done at all: in the file era.
 func Decide(o Ownership, c Contact, f Flags) Decision {
 	d := Decision{Saw: signs(o)}
 	if c.Tried {
@@ -81,7 +81,7 @@ func Decide(o Ownership, c Contact, f Flags) Decision {
 			return d
 		}
 		if f.BesideGateway {
-			try += " (--beside-gateway does not help: a gateway keeps the databases locked)"
+			try = "--beside-gateway does not help, a gateway keeps the databases locked: " + try
 		} else if f.Store && !f.SQLite {
 			try += ", or give --beside-gateway"
 		}
@@ -90,9 +90,11 @@ func Decide(o Ownership, c Contact, f Flags) Decision {
 	}
 	var nobody bool
 	switch {
-	case c.Answered && c.SameState && !f.Store && !beside:
+	case c.Answered && c.SameState && !f.Store && !f.BesideGateway:
 		d.Way = Delegate
 		return d
+	case c.Answered && c.SameState && !f.Store:
+		return refuse(ExitRefused, "leave it out to let the gateway make the change")
 	case c.Answered && c.SameState:
 		return refuse(ExitRefused, "stop the gateway first")
 	case c.Answered && c.StateDir == "":

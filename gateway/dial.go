@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"oc/store/span"
@@ -71,6 +72,7 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	var id *Identity
+	var starting *Error
 	for {
 		d := &dialing{Options: o, id: id, host: host(o.Target.URL)}
 		c, err := d.dial(ctx)
@@ -79,12 +81,15 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 		}
 		switch {
 		case err.Fault == Starting:
+			starting = err
 			wait := min(max(err.Retry, 100*time.Millisecond), 2*time.Second)
 			select {
 			case <-time.After(wait):
 				continue
 			case <-ctx.Done():
 			}
+		case starting != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+			err = starting // the last try was cut short
 		case err.wantsIdentity() && id == nil && o.Identity != nil:
 			made, cause := o.Identity()
 			if cause == nil && made != nil {
@@ -104,7 +109,7 @@ type dialing struct {
 	Options
 	id        *Identity
 	host      string
-	connected bool // a TCP connection came about
+	connected atomic.Bool // a TCP connection came about
 }
 
 func (d *dialing) secrets() []Secret { return []Secret{d.Credentials.Token, d.Credentials.Password} }
@@ -159,7 +164,9 @@ func (d *dialing) client() *http.Client {
 			// No proxy: a secret must go nowhere but to the gateway.
 			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				conn, err := dialer.DialContext(ctx, network, addr)
-				d.connected = d.connected || err == nil
+				if err == nil {
+					d.connected.Store(true)
+				}
 				return conn, err
 			},
 			DisableKeepAlives:      true,

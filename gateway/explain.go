@@ -39,7 +39,8 @@ func explain(ctx context.Context, err error, secrets []Secret) *Error {
 		e.Fault, e.Says = Strange, "it does not speak TLS"
 	case errors.As(err, &cert):
 		e.Fault, e.Says = Strange, said(cert.Err.Error(), secrets...)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.As(err, &op):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.As(err, &op),
+		strings.Contains(err.Error(), "server closed idle connection"): // net/http's, which has no name
 		e.Fault = HungUp
 		if op != nil {
 			e.Says = said(op.Err.Error(), secrets...)

@@ -128,9 +128,9 @@ func (d *dialing) unreachable(ctx context.Context, err error) *Error {
 	e := explain(ctx, err, d.secrets())
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-	case !d.connected && refused(err):
+	case !d.connected.Load() && refused(err):
 		e.Fault = NoListener
-	case !d.connected:
+	case !d.connected.Load():
 		e.Fault = Unreachable
 	}
 	return e
