@@ -142,54 +142,90 @@ func among(s string, list []string) bool {
 // withoutMetadata drops blocks that describe the conversation and the sender.
 func withoutMetadata(s string) string {
 	s = dayStamp.ReplaceAllString(s, "")
-	if !strings.Contains(s, "untrusted") && !strings.Contains(s, untrusted) {
+	if !described(s) {
 		return s
 	}
-	lines := strings.Split(s, "\n")
-	trim := func(i int) string {
-		if i >= len(lines) {
-			return "\x00"
-		}
-		return Trim(lines[i])
-	}
-	found := false
+	lines := withoutMemory(strings.Split(s, "\n"))
+	trim := func(i int) string { return trimmed(lines, i) }
 	var kept []string
 	for i := 0; i < len(lines); i++ {
-		line := trim(i)
-		switch {
-		case line == untrusted && trim(i+1) == "<active_memory_plugin>":
-			end := i + 2
-			for end < len(lines) && trim(end) != "</active_memory_plugin>" {
-				end++
-			}
-			if end == len(lines) {
-				break
-			}
-			for found = true; trim(end+1) == ""; end++ {
-			}
-			i = end
-			continue
+		switch line := trim(i); {
 		case line == untrusted && foreign(lines[i+1:min(len(lines), i+8)]):
-			found, i = true, len(lines)
-			continue
+			i = len(lines)
+		case deliveryHint(line):
 		case chatWindow.MatchString(line), line == sinceReply && trim(i+1) != "```json":
-			for found = true; i+1 < len(lines) && trim(i+1) != ""; i++ {
+			for i+1 < len(lines) && trim(i+1) != "" {
+				i++
 			}
 			for trim(i+1) == "" {
 				i++
 			}
-			continue
 		case among(line, metadataHeads) && trim(i+1) == "```json":
-			for found, i = true, i+2; i < len(lines) && trim(i) != "```"; i++ {
+			for i += 2; i < len(lines) && trim(i) != "```"; i++ {
+			}
+		default:
+			kept = append(kept, lines[i])
+		}
+	}
+	return dayStamp.ReplaceAllString(strings.Trim(strings.Join(kept, "\n"), "\n"), "")
+}
+
+// trimmed is a line without white space around it; behind the last there is
+// one that is like no other.
+func trimmed(lines []string, i int) string {
+	if i >= len(lines) {
+		return "\x00"
+	}
+	return Trim(lines[i])
+}
+
+// withoutMemory drops blocks of remembered context, as far as they are closed.
+func withoutMemory(lines []string) (kept []string) {
+	last := -1 // the last line that closes a block
+	for i := range lines {
+		if Trim(lines[i]) == "</active_memory_plugin>" {
+			last = i
+		}
+	}
+	for i := 0; i < len(lines); i++ {
+		if i+1 < last && trimmed(lines, i) == untrusted && trimmed(lines, i+1) == "<active_memory_plugin>" {
+			for i += 2; trimmed(lines, i) != "</active_memory_plugin>"; i++ {
+			}
+			for trimmed(lines, i+1) == "" {
+				i++
 			}
 			continue
 		}
-		kept = append(kept, lines[min(i, len(lines)-1)])
+		kept = append(kept, lines[i])
 	}
-	if !found {
-		return s
+	return kept
+}
+
+// deliveryHint tells whether a line tells the model how answers are delivered.
+func deliveryHint(line string) bool {
+	rest, ok := strings.CutPrefix(line, "Delivery: ")
+	if !ok || !strings.Contains(rest, "`message` tool") {
+		return false
 	}
-	return dayStamp.ReplaceAllString(strings.Trim(strings.Join(kept, "\n"), "\n"), "")
+	for _, start := range [...]string{"to send a message", "Final assistant text", "No visible reply"} {
+		if strings.HasPrefix(rest, start) {
+			return true
+		}
+	}
+	return false
+}
+
+// described tells whether a text has any line that announces metadata.
+func described(s string) bool {
+	if strings.Contains(s, untrusted) || strings.Contains(s, "Delivery: ") && strings.Contains(s, "`message` tool") || strings.Contains(s, "(untrusted, chronological") {
+		return true
+	}
+	for _, head := range metadataHeads {
+		if strings.Contains(s, head) {
+			return true
+		}
+	}
+	return false
 }
 
 // foreign tells whether lines quote what came from outside.
@@ -234,7 +270,7 @@ func withoutIDs(s string) string {
 	var kept []string
 	for _, l := range lines {
 		t := Trim(l)
-		if hasFold(t, 0, "[message_id:") && strings.IndexByte(t, ']') == len(t)-1 && Trim(t[len("[message_id:"):len(t)-1]) != "" {
+		if hasFold(t, 0, "[message_id:") && strings.IndexByte(t, ']') == len(t)-1 && len(t) > len("[message_id:]") {
 			continue
 		}
 		kept = append(kept, l)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oc/store/span"
 )
 
 // Texts built to make a careless scanner look at every pair of characters.
@@ -23,7 +25,9 @@ func hostile(n int) map[string]string {
 		"token=a,", "token=a, ", " token=\"", " token='", "token=a&b", ",token=a", "key:", "KEY=", "KEY=\"", "KEY=\\\"", "KEY= ", "--token ", "--token \"", "authorization:", "authorization: \"", "{authorization:'",
 		"Bearer ", "Bearer a", "x-api-key: ", "\"token\":\"", "\"token\" : ", "https://a:", "https://", "redis://a:", "redis://a:b", "-----", "-----BEGIN A", pem, "discord", "discord a",
 		"eyJ", "eyJa", "eyJaaaaaaaaaaaa.", "1//0", "ya29.", sk, "SG.", "SG.aaaaaaaaaaa.", "gAAAA", "+gAAAA", "AKIA", "+AKIA", ";base64,AKIA", "ATATT", "ATATT=", "ATATTa=aaaaaaa", "FlyV1 fm1", "bot1234567:", "1234567:", "1", "12345678:aaaaaaaaaaaaaaaaaaa ",
-		"%61", "%61=", "%61,", "body=", "body: a", "form body", "token%61\u200b", "+a", "+", "a+=", "\u00a0", "NO_REPLY", "NO_REPLY ", ".", "\xed\xa0\x80", "\xff",
+		"%61", "%61=", "%61,", "body=", "body: a", "form body", "token%61\u200b", "+a", "+", "a+=", "\u00a0", "NO_REPLY", "NO_REPLY ",
+		contextBegin + "\n", contextEnd + "\n", contextHeads[1] + "\n" + contextNotice + "\n", untrusted + "\n", untrusted + "\n<active_memory_plugin>\n",
+		metadataHeads[0] + "\n```json\n", sinceReply + "\n", "x (untrusted, chronological", "[message_id: 1]\n", forwardMark, ".", "\xed\xa0\x80", "\xff",
 	} {
 		list[s] = "token= <think> " + rep(s)
 	}
@@ -39,6 +43,8 @@ func TestLinearTime(t *testing.T) {
 			"clean":    func(s string) { Clean(s, History) },
 			"deliver":  func(s string) { Clean(s, Delivery) },
 			"undirect": func(s string) { Undirect(s) },
+			"user":     func(s string) { UserText(s) },
+			"audit":    func(s string) { Audit(s, func(Secret) {}) },
 			"silent":   func(s string) { Silent(s) },
 		} {
 			started := time.Now()
@@ -102,6 +108,17 @@ func FuzzClean(f *testing.F) {
 			}
 		}
 		Silent(s)
+		UserText(s)
+		for _, v := range []View{{}, {Upstream: true}} {
+			o := object{}
+			o.setText("role", "assistant")
+			o.setText("content", s)
+			if p, shown := Project(o.append(nil), 100); shown {
+				if out, _ := v.Show(p); span.Valid(out) != nil {
+					t.Fatalf("not JSON: %q", out)
+				}
+			}
+		}
 	})
 }
 
