@@ -426,3 +426,17 @@ func TestLongLine(t *testing.T) {
 		t.Errorf("took %v", d)
 	}
 }
+
+// A row that is nested without end is a row like any other.
+func TestDeepRow(t *testing.T) {
+	const n = 1_000_000
+	deep := strings.Repeat("[", n) + strings.Repeat("]", n)
+	s := lines(head, `{"type":"message","id":"a","parentId":null,"message":{"role":"user","content":`+deep+`}}`,
+		`{"type":"message","id":"b","parentId":"a","message":{"role":"assistant","content":[{"type":"toolCall","name":"x","arguments":`+deep+`}]}}`)
+	c := contextOf(t, s)
+	if len(c.Messages) != 2 {
+		t.Fatalf("%d messages", len(c.Messages))
+	}
+	EstimateContext(c.Messages)
+	PromptPressure(c.Messages, "", "")
+}

@@ -57,10 +57,13 @@ func Audit(s string, f func(Secret)) {
 // it has taken the place of the true value. where names the text, as
 // content[2].arguments.command; the value is never told.
 func AuditMessage(message []byte, f func(where string, s Secret)) {
-	audit("", message, false, f)
+	audit("", message, false, 0, f)
 }
 
-func audit(where string, raw []byte, exact bool, f func(string, Secret)) {
+func audit(where string, raw []byte, exact bool, depth int, f func(string, Secret)) {
+	if depth > deepest {
+		return
+	}
 	switch span.KindOf(raw) {
 	case span.String:
 		s, _ := span.Text(raw)
@@ -71,7 +74,7 @@ func audit(where string, raw []byte, exact bool, f func(string, Secret)) {
 		})
 	case span.Array:
 		for i, v := range items(raw) {
-			audit(where+"["+strconv.Itoa(i)+"]", v, exact, f)
+			audit(where+"["+strconv.Itoa(i)+"]", v, exact, depth+1, f)
 		}
 	case span.Object:
 		o := parseObject(raw)
@@ -93,7 +96,7 @@ func audit(where string, raw []byte, exact bool, f func(string, Secret)) {
 			case "arguments", "input", "args", "command", "partialJson":
 				in = true
 			}
-			audit(at, p.val, in, f)
+			audit(at, p.val, in, depth+1, f)
 		}
 	}
 }

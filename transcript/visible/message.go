@@ -53,7 +53,7 @@ func (v View) Show(message []byte) ([]byte, Changed) {
 	case span.Array:
 		blocks := items(content)
 		for i := range blocks {
-			blocks[i] = v.block(blocks[i], prose, &c)
+			blocks[i] = v.block(blocks[i], prose, &c, 0)
 		}
 		o.set("content", array(blocks))
 	}
@@ -101,7 +101,10 @@ func (v View) text(s string, prose bool, c *Changed) string {
 	return t
 }
 
-func (v View) block(raw []byte, prose bool, c *Changed) []byte {
+func (v View) block(raw []byte, prose bool, c *Changed, depth int) []byte {
+	if depth > deepest {
+		return v.value("", raw, c, depth)
+	}
 	if span.KindOf(raw) != span.Object {
 		if s, ok := span.Text(raw); ok && !v.Upstream {
 			return span.Quote(nil, v.text(s, false, c))
@@ -130,7 +133,7 @@ func (v View) block(raw []byte, prose bool, c *Changed) []byte {
 	if !v.Upstream {
 		for _, name := range [...]string{"arguments", "input", "args", "details"} {
 			if val := o.get(name); val != nil {
-				o.set(name, v.value("", val, c))
+				o.set(name, v.value("", val, c, depth))
 			}
 		}
 		switch content := o.get("content"); span.KindOf(content) {
@@ -139,7 +142,7 @@ func (v View) block(raw []byte, prose bool, c *Changed) []byte {
 		case span.Array:
 			blocks := items(content)
 			for i := range blocks {
-				blocks[i] = v.block(blocks[i], false, c)
+				blocks[i] = v.block(blocks[i], false, c, depth+1)
 			}
 			o.set("content", array(blocks))
 		}

@@ -2,12 +2,22 @@ package visible
 
 import "oc/store/span"
 
+// deepest is how far into a value these functions go. OpenClaw nests some ten
+// levels; what lies deeper is kept as it is spelled, or left out where it would
+// have to be looked at.
+const deepest = 64
+
 // AppendJSON appends a raw value as JSON.stringify(JSON.parse(raw)) prints it,
 // without white space. raw must be valid.
-func AppendJSON(dst, raw []byte) []byte {
+func AppendJSON(dst, raw []byte) []byte { return appendJSON(dst, raw, 0) }
+
+func appendJSON(dst, raw []byte, depth int) []byte {
+	if depth > deepest {
+		return append(dst, raw...)
+	}
 	switch span.KindOf(raw) {
 	case span.Object:
-		return parseObject(raw).append(dst)
+		return parseObject(raw).appendAt(dst, depth)
 	case span.Array:
 		dst = append(dst, '[')
 		n := 0
@@ -16,7 +26,7 @@ func AppendJSON(dst, raw []byte) []byte {
 				dst = append(dst, ',')
 			}
 			n++
-			dst = AppendJSON(dst, val)
+			dst = appendJSON(dst, val, depth+1)
 			return nil
 		})
 		return append(dst, ']')
@@ -86,14 +96,16 @@ func (o *object) drop(names ...string) (found bool) {
 	return found
 }
 
-func (o object) append(dst []byte) []byte {
+func (o object) append(dst []byte) []byte { return o.appendAt(dst, 0) }
+
+func (o object) appendAt(dst []byte, depth int) []byte {
 	dst = append(dst, '{')
 	for i, p := range o {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		dst = append(span.Quote(dst, p.name), ':')
-		dst = AppendJSON(dst, p.val)
+		dst = appendJSON(dst, p.val, depth+1)
 	}
 	return append(dst, '}')
 }

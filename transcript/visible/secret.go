@@ -33,7 +33,11 @@ func secretName(name string) bool {
 
 // value masks what looks like a credential anywhere in a raw value, and cuts
 // long texts.
-func (v View) value(name string, raw []byte, c *Changed) []byte {
+func (v View) value(name string, raw []byte, c *Changed, depth int) []byte {
+	if depth > deepest {
+		c.Truncated = true
+		return []byte(`"[omitted: nested too deep]"`)
+	}
 	switch span.KindOf(raw) {
 	case span.String:
 		s, _ := span.Text(raw)
@@ -50,13 +54,13 @@ func (v View) value(name string, raw []byte, c *Changed) []byte {
 	case span.Array:
 		list := items(raw)
 		for i := range list {
-			list[i] = v.value(name, list[i], c)
+			list[i] = v.value(name, list[i], c, depth+1)
 		}
 		return array(list)
 	case span.Object:
 		o := parseObject(raw)
 		for i := range o {
-			o[i].val = v.value(o[i].name, o[i].val, c)
+			o[i].val = v.value(o[i].name, o[i].val, c, depth+1)
 		}
 		return o.append(nil)
 	}
@@ -68,5 +72,5 @@ func (v View) value(name string, raw []byte, c *Changed) []byte {
 // compact JSON.
 func RedactValue(raw []byte) []byte {
 	var c Changed
-	return View{Units: math.MaxInt}.value("", raw, &c)
+	return View{Units: math.MaxInt}.value("", raw, &c, 0)
 }
