@@ -225,6 +225,9 @@ func (s *signals) world(ctx context.Context, all bool) awareness.World {
 		}
 	}
 	w.Exists = func(key string) (exists, known bool) {
+		if s.schema.App == awareness.App { // the sessions of other harnesses are in no store
+			return false, false
+		}
 		agent := row.KeyAgent(key)
 		if keys[key] || keys[store.StoredKey(s.cfg, agent, key)] {
 			return true, true

@@ -55,7 +55,7 @@ func showChanges(ctx context.Context, c *Call) error {
 	}
 	word := c.subjectWord(s.cfg)
 	a := &delta{signals: s, asked: c.Given("changes-since"), after: c.Int("changes-since")}
-	if a.subject, err = c.subject(ctx, s.cfg, word); err != nil {
+	if a.subject, err = c.subject(ctx, s.cfg, word, c.String("agent")); err != nil {
 		return err
 	}
 	look := func(snap *awareness.Snapshot) (bool, error) {
@@ -70,7 +70,7 @@ func showChanges(ctx context.Context, c *Call) error {
 		return err
 	}
 	if c.Given("wait") { // the session may have moved on meanwhile
-		now, err := c.subject(ctx, s.cfg, word)
+		now, err := c.subject(ctx, s.cfg, word, c.String("agent"))
 		if err != nil {
 			return err
 		}
@@ -155,16 +155,24 @@ type unread struct {
 func (c *Call) subjectWord(cfg *config.Config) string {
 	switch {
 	case c.Given("session"):
-		return strings.TrimSpace(c.String("session"))
-	case c.Env("OC_SESSION") != "" && !c.Given("agent"):
-		return c.Env("OC_SESSION")
+		return c.String("session")
+	case c.Given("agent"):
+		return store.StoredKey(cfg, c.String("agent"), "main")
 	}
-	return store.StoredKey(cfg, cmp.Or(c.String("agent"), cfg.DefaultAgent()), "main")
+	return c.ownSession(cfg)
 }
 
-// subject looks a word up in the stores. Only those that can have it are opened.
-func (c *Call) subject(ctx context.Context, cfg *config.Config, word string) (*subject, error) {
-	s := &subject{l: &listing{cfg: cfg, now: c.nowMs()}, word: word, flag: c.String("agent")}
+// ownSession is the session that oc speaks for: OC_SESSION, else the default agent's main session.
+func (c *Call) ownSession(cfg *config.Config) string {
+	return cmp.Or(strings.TrimSpace(c.Env("OC_SESSION")), store.StoredKey(cfg, cfg.DefaultAgent(), "main"))
+}
+
+// subject looks a word up in the stores. Only those that can have it are opened. flag is what --agent says.
+func (c *Call) subject(ctx context.Context, cfg *config.Config, word, flag string) (*subject, error) {
+	s := &subject{l: &listing{cfg: cfg, now: c.nowMs()}, word: strings.TrimSpace(word), flag: flag}
+	if s.word == "" {
+		return nil, Usagef("the key of a session is blank")
+	}
 	agent, _, qualified := row.Parse(word)
 	switch {
 	case s.flag != "":
@@ -180,7 +188,7 @@ func (c *Call) subject(ctx context.Context, cfg *config.Config, word string) (*s
 		}
 		s.l.opened = append(s.l.opened, found)
 	}
-	found := store.Find(cfg, s.l.opened, word)
+	found := store.Find(cfg, s.l.opened, s.word)
 	switch len(found) {
 	case 0:
 	case 1:

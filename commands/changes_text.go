@@ -97,12 +97,12 @@ func eventTable(c *Call, events []awareness.Event, several bool) {
 		if several {
 			cells = append(cells, e.SessionKey)
 		}
-		t.Row(append(cells, e.Kind, actor(e), e.Summary+payloadWords(e.Payload), eventNote(e))...)
+		t.Row(append(cells, e.Kind, actorWords(e), e.Summary+payloadWords(e.Payload), eventNote(e))...)
 	}
 	t.End()
 }
 
-func actor(e awareness.Event) string {
+func actorWords(e awareness.Event) string {
 	if e.ActorID == "" {
 		return e.ActorType
 	}

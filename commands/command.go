@@ -28,7 +28,7 @@ type Command struct {
 }
 
 // Flag is a switch, or a flag with a value when Value is set. A flag has the same shape, switch or value, wherever its name is used in
-// the tree (a test holds it): so a flag can be read before the word that it belongs to.
+// the tree (a test holds it, and names the exception): so a flag can be read before the word that it belongs to.
 type Flag struct {
 	Name       string // without dashes
 	Short      string // one letter, without the dash

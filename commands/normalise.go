@@ -75,6 +75,7 @@ type scan struct {
 type seen struct {
 	name  string // "--limit", "-q"
 	value string // of a switch: "true" or "false"
+	bare  bool   // taken for a switch
 }
 
 func (s *scan) fail(err error) {
@@ -112,7 +113,10 @@ func isFlag(arg string) bool {
 // long reads one --flag; used is how many of the following arguments it took.
 func (s *scan) long(arg string, rest []string) (used int) {
 	name, value, joined := strings.Cut(arg, "=")
-	f := s.names[name]
+	f := find(s.command().Flags, name) // --summary has a value behind "awareness record" and none elsewhere
+	if f == nil {
+		f = s.names[name]
+	}
 	switch {
 	case f == nil:
 		s.unknown(name)
@@ -123,9 +127,9 @@ func (s *scan) long(arg string, rest []string) (used int) {
 			s.fail(usage("%s is a switch and takes no value, but has %q; leave the value out", name, value))
 			return 0
 		}
-		s.seen = append(s.seen, seen{name, value})
+		s.seen = append(s.seen, seen{name, value, true})
 	case joined:
-		s.seen = append(s.seen, seen{name, value})
+		s.seen = append(s.seen, seen{name: name, value: value})
 	default:
 		return s.following(name, f, rest)
 	}
@@ -145,11 +149,11 @@ func (s *scan) short(arg string, rest []string) (used int) {
 			return 0
 		}
 		if f.isSwitch() {
-			s.seen = append(s.seen, seen{name, "true"})
+			s.seen = append(s.seen, seen{name, "true", true})
 			continue
 		}
 		if stuck := arg[1+at+len(string(letter)):]; stuck != "" {
-			s.seen = append(s.seen, seen{name, strings.TrimPrefix(stuck, "=")})
+			s.seen = append(s.seen, seen{name: name, value: strings.TrimPrefix(stuck, "=")})
 			return 0
 		}
 		return s.following(name, f, rest)
@@ -168,7 +172,7 @@ func (s *scan) following(name string, f *Flag, rest []string) (used int) {
 		s.fail(usage("%s needs %s, and nothing follows it%s", name, f.takes(), hint))
 		return 0
 	}
-	s.seen = append(s.seen, seen{name, rest[0]})
+	s.seen = append(s.seen, seen{name: name, value: rest[0]})
 	return 1
 }
 
@@ -217,6 +221,8 @@ func (s *scan) settle() {
 			if !s.lost {
 				s.fail(unknownFlag(s.path, typed.name, s.names))
 			}
+		case typed.bare && !f.isSwitch():
+			s.fail(usage("%s needs %s behind it, after the words of the command", typed.name, f.takes()))
 		case f.isSwitch() && typed.value == "false":
 			delete(last, f)
 		case f.Repeatable:

@@ -20,6 +20,7 @@ func all() *Command {
 			sessions(),
 			agents(),
 			status(),
+			signalLog(),
 			completion(),
 			help(),
 			manual(),
