@@ -289,10 +289,18 @@ func (s *Snapshot) lookCloser(n *namer, p *Policy, now time.Time) {
 	for _, i := range d.order {
 		s.pointer(n, &s.Rows[i])
 	}
+	open := func(i int) {
+		f := &s.Files[i]
+		f.Content = content(f.Path, f.Size)
+	}
 	for i := range d.files {
 		if a := &d.files[i]; a.Kind == Move && a.Rule == Unlinked {
-			f := &s.Files[a.file]
-			f.Content = content(f.Path, f.Size)
+			open(a.file)
+		}
+	}
+	for _, x := range d.protected {
+		if x.Rule == KeptUnlinked {
+			open(x.file)
 		}
 	}
 }
