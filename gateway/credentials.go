@@ -11,9 +11,9 @@ type Credentials struct {
 	Token    Secret
 	Password Secret
 	Source   string // which flag, variable or key gave them; empty when there are none
-	// Problem says why there are none though the gateway will want some: where
-	// was looked, and what to do. It matters only when a gateway is there.
-	Problem string
+	// Problem says why there are none though the gateway will want some, and
+	// where was looked; Fix what to do. They matter only when a gateway is there.
+	Problem, Fix string
 }
 
 // Given are secrets of the command line.
@@ -33,7 +33,7 @@ func CredentialsFor(t Target, given Given, env func(string) string, s Settings) 
 	case given.Token != "" || given.Password != "":
 		return Credentials{Token: given.Token, Password: given.Password, Source: "the command line"}
 	case strings.HasPrefix(t.Source, "cli "):
-		c.Problem = "an address from --url takes no secret from the configuration or the environment: give --token or --password too"
+		c.Problem, c.Fix = "an address from --url takes no secret from the configuration or the environment", "give --token or --password too"
 		return c
 	case strings.HasPrefix(t.Source, "env "):
 		c.Token = f.first(envToken)
@@ -63,9 +63,9 @@ func CredentialsFor(t Target, given Given, env func(string) string, s Settings) 
 	}
 	switch c.Source = f.source(); {
 	case f.broken != "":
-		return Credentials{Mode: c.Mode, Problem: f.broken}
+		return Credentials{Mode: c.Mode, Problem: f.broken, Fix: "give it with --token or --password, or in OPENCLAW_GATEWAY_TOKEN or OPENCLAW_GATEWAY_PASSWORD in place of the reference"}
 	case c.Source == "":
-		c.Problem = "no token or password was found in " + strings.Join(f.looked, ", ") + ": set one of them"
+		c.Problem, c.Fix = "no token or password was found in "+strings.Join(f.looked, ", "), "set one of them"
 	}
 	return c
 }
@@ -105,7 +105,7 @@ func (f *finder) first(places ...place) Secret {
 			return secret
 		}
 		if p.in.Source != "" {
-			f.broken = fmt.Sprintf("%s refers to %s %q, which oc cannot read: set OPENCLAW_GATEWAY_TOKEN or OPENCLAW_GATEWAY_PASSWORD and give it with --token or --password", p.name, p.in.Source, p.in.ID)
+			f.broken = fmt.Sprintf("%s refers to %s %q, which oc cannot read", p.name, p.in.Source, p.in.ID)
 			return ""
 		}
 	}

@@ -54,7 +54,7 @@ func TestCredentials(t *testing.T) {
 		"trusted proxy, remote's":     {local, Given{}, vars(), auth("trusted-proxy", "", "", "", "rp"), "", "", "", "gateway.auth.password"},
 		"given beats all":             {local, Given{Token: "gt"}, both, auth("password", "ct", "cp", "", ""), "gt", "", "the command line", ""},
 		"given for a flag":            {flag, Given{Password: "gp"}, vars(), Auth{}, "", "gp", "the command line", ""},
-		"a flag takes nothing else":   {flag, Given{}, both, auth("token", "ct", "cp", "rt", "rp"), "", "", "", "give --token or --password too"},
+		"a flag takes nothing else":   {flag, Given{}, both, auth("token", "ct", "cp", "rt", "rp"), "", "", "", "an address from --url takes no secret"},
 		"env url, config":             {fromEnv, Given{}, vars(), auth("token", "ct", "cp", "rt", "rp"), "", "", "", "env OPENCLAW_GATEWAY_TOKEN, env OPENCLAW_GATEWAY_PASSWORD"},
 		"env url, env":                {fromEnv, Given{}, both, auth("token", "ct", "", "", ""), "et", "ep", "env OPENCLAW_GATEWAY_TOKEN and env OPENCLAW_GATEWAY_PASSWORD", ""},
 		"remote":                      {remote, Given{}, both, auth("token", "ct", "cp", "rt", "rp"), "rt", "ep", "gateway.remote.token and env OPENCLAW_GATEWAY_PASSWORD", ""},
@@ -67,7 +67,7 @@ func TestCredentials(t *testing.T) {
 		"remote, one broken, one not": {remote, Given{}, vars(), auth("token", "", "", "file", "rp"), "", "rp", "gateway.remote.password", ""},
 	} {
 		got := CredentialsFor(c.target, c.given, c.env, Settings{Auth: c.auth})
-		if got.Token != c.token || got.Password != c.password || got.Source != c.source || !strings.Contains(got.Problem, c.problem) || (c.problem == "") != (got.Problem == "") {
+		if got.Token != c.token || got.Password != c.password || got.Source != c.source || !strings.Contains(got.Problem, c.problem) || (c.problem == "") != (got.Problem == "") || (got.Problem == "") != (got.Fix == "") {
 			t.Errorf("%s: token %q, password %q, %+v", name, string(got.Token), string(got.Password), got)
 		}
 	}

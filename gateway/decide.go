@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -40,6 +41,8 @@ type Decision struct {
 	Exit Exit     // of a refusal: busy or refused
 	Saw  []string // what it rests on, one sentence each
 	Try  string   // of a refusal: what to do
+
+	gist string // the most telling of Saw
 }
 
 // Err is a refusal as an error, else nil.
@@ -55,7 +58,7 @@ func (d Decision) Err() error {
 type Refusal struct{ Decision }
 
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("nothing was changed: %s: %s", strings.Join(r.Saw, "; "), r.Try)
+	return fmt.Sprintf("nothing was changed: %s: %s", r.gist, r.Try)
 }
 
 // Decide is the delegation rule: who makes a change of a state. It never lets
@@ -71,9 +74,12 @@ func (r *Refusal) Error() string {
 // makes it local where that can be done at all: in the file era.
 func Decide(o Ownership, c Contact, f Flags) Decision {
 	d := Decision{Saw: signs(o)}
+	gist := d.Saw[:min(len(d.Saw), 1)]
 	if c.Tried {
 		d.Saw = append(d.Saw, contact(c))
+		gist = append(slices.Clone(gist), contact(c))
 	}
+	d.gist = strings.Join(gist, "; ")
 	beside := f.BesideGateway && !f.SQLite
 	refuse := func(exit Exit, try string) Decision {
 		if beside {
@@ -138,14 +144,11 @@ func signs(o Ownership) (out []string) {
 		if e.Points == None {
 			continue
 		}
-		at := e.Path
-		if at == "" && e.PID != 0 {
-			at = fmt.Sprintf("process %d", e.PID)
+		says := e.Says
+		if e.Path != "" {
+			says = e.Path + ": " + says
 		}
-		if at == "" {
-			at = string(e.Kind)
-		}
-		out = append(out, at+": "+e.Says)
+		out = append(out, says)
 	}
 	if len(out) == 0 && o.Life != None {
 		out = append(out, "somebody owns the state")

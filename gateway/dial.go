@@ -118,6 +118,11 @@ func (d *dialing) fail(f Fault, says string) *Error {
 	return d.named(&Error{Fault: f, Says: said(says, d.secrets()...)})
 }
 
+// penniless says why there is nothing to show.
+func (d *dialing) penniless() *Error {
+	return &Error{Fault: NoCredentials, Says: d.Credentials.Problem, fix: d.Credentials.Fix}
+}
+
 func (d *dialing) named(e *Error) *Error {
 	e.Doing, e.Host = "connect to", d.host
 	return e
@@ -208,7 +213,7 @@ func (d *dialing) greet(ctx context.Context, ws *websocket.Conn) (hello Hello, _
 		return hello, e
 	}
 	if d.Credentials.Problem != "" {
-		return hello, d.fail(NoCredentials, "a gateway is there, and oc has nothing to show to it: "+d.Credentials.Problem)
+		return hello, d.named(d.penniless())
 	}
 	if err := ws.Write(ctx, websocket.MessageText, d.connect(challenge.payload)); err != nil {
 		return hello, d.named(explain(ctx, err, d.secrets()))

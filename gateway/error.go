@@ -22,6 +22,7 @@ const (
 	Oversized     Fault = "too-large"      // an answer larger than oc reads
 	Failed        Fault = "failed"         // the gateway answered a call with an error
 	Unsupported   Fault = "unsupported"    // this gateway has no such method, or no such parameter
+	ToolDenied    Fault = "tool-denied"    // there is no such tool for a client
 	Interrupted   Fault = "interrupted"    // the caller's context was canceled
 )
 
@@ -46,6 +47,8 @@ type Error struct {
 	Retry   time.Duration   // the gateway's own advice; 0: none
 
 	Err error // the cause, for errors.Is; not shown
+
+	fix string // of missing credentials
 }
 
 func (e *Error) Error() string {
@@ -94,7 +97,7 @@ func (e *Error) what() string {
 	case Denied:
 		return with("it does not let oc in")
 	case NoCredentials:
-		return says
+		return "a gateway is there, and oc has nothing to show to it: " + says
 	case Strange:
 		return with("it does not answer as a gateway does")
 	case Oversized:
@@ -134,6 +137,10 @@ func (e *Error) Try() string {
 		}
 	}
 	switch e.Fault {
+	case NoCredentials:
+		return e.fix
+	case ToolDenied:
+		return "name it in gateway.tools.allow of openclaw.json, and see that no tool policy takes it away"
 	case NoListener:
 		return "start the gateway, or check its port"
 	case Unreachable:
@@ -180,7 +187,7 @@ func remedy(code string) string {
 	case "AUTH_RATE_LIMITED":
 		return "there were too many wrong tries: wait, then use the right secret"
 	case "DEVICE_IDENTITY_REQUIRED":
-		return "it wants a device identity: let oc make one, or run oc on the gateway's machine"
+		return "it wants its token or password, and on another machine a device identity too: let oc make one"
 	case "PAIRING_REQUIRED", "AUTH_SCOPE_MISMATCH":
 		return "approve this device on the gateway's machine, then try again"
 	case "DEVICE_AUTH_SIGNATURE_EXPIRED":
@@ -193,8 +200,6 @@ func remedy(code string) string {
 		return "connect through Tailscale, or use a token"
 	case "MISSING_SCOPE", "FORBIDDEN":
 		return "use credentials that may do this"
-	case "TOOL_DENIED":
-		return "add the tool to gateway.tools.allow in openclaw.json"
 	case "PROTOCOL_MISMATCH":
 		return "oc speaks version 4 of the protocol: use a release of OpenClaw that does"
 	}
@@ -215,7 +220,7 @@ func (e *Error) Exit() Exit {
 	switch e.Fault {
 	case NoListener, Unreachable, Silent, HungUp, Starting, Interrupted:
 		return ExitBusy
-	case Denied, NoCredentials, Strange, Unsupported:
+	case Denied, NoCredentials, ToolDenied, Strange, Unsupported:
 		return ExitRefused
 	}
 	if e.Sent {

@@ -23,7 +23,16 @@ func (c *Conn) Do(ctx context.Context, r Request) (json.RawMessage, error) {
 	if len(c.Hello.Methods) > 0 && !c.Hello.Has(r.Method()) && !slices.Contains(unadvertised, r.Method()) {
 		return nil, &Error{Fault: Unsupported, Doing: "call " + r.Method() + " on", Host: c.host, Says: "it is " + c.Hello.Version}
 	}
-	return c.Call(ctx, r.Method(), r)
+	got, err := c.Call(ctx, r.Method(), r)
+	if tool, ok := r.(Tool); ok && err == nil {
+		details, e := c.toolOutput(got)
+		if e != nil {
+			e.Doing, e.Host = "call the tool "+tool.Name+" on", c.host
+			return nil, e
+		}
+		return details, nil
+	}
+	return got, err
 }
 
 // unadvertised methods work all the same.
@@ -192,9 +201,8 @@ type AgentWait struct {
 	TimeoutMS int64  `json:"timeoutMs,omitempty"`
 }
 
-// Tool calls one of the tools that agents have, as if the session called it.
-// Some are closed to clients: the error of Conn.Do and of InvokeTool says which
-// key of the configuration opens them.
+// Tool calls one of the tools that agents have, as if the session called it;
+// the result is the tool's own details. Some are closed to clients: ToolDenied.
 type Tool struct {
 	Name           string         `json:"name"`
 	Args           map[string]any `json:"args,omitzero"`

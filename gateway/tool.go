@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"strings"
 	"sync/atomic"
 
 	"oc/store/span"
@@ -21,7 +20,7 @@ import (
 // not count. ctx bounds it. The error is an *Error, with Sent as in Conn.Call.
 func InvokeTool(ctx context.Context, o Options, t Tool) (json.RawMessage, error) {
 	d := &dialing{Options: o, host: host(o.Target.URL)}
-	e := &Error{Fault: NoCredentials, Says: o.Credentials.Problem}
+	e := d.penniless()
 	var details json.RawMessage
 	if o.Credentials.Problem == "" {
 		details, e = d.invoke(ctx, t)
@@ -106,12 +105,27 @@ func (d *dialing) toolAnswer(status int, answer []byte, t Tool) (json.RawMessage
 	case http.StatusUnauthorized, http.StatusForbidden:
 		e.Fault = Denied
 	case http.StatusNotFound:
-		e.Fault, e.Code = Denied, "TOOL_DENIED"
-		e.Says = strings.TrimSuffix(e.Says, ".") + ": gateway.tools.allow does not name it, or a tool policy takes it away"
+		e.Fault = ToolDenied
 	case http.StatusServiceUnavailable:
 		e.Fault = Starting
 	case http.StatusTooManyRequests:
 		e.Fault, e.Detail = Denied, "AUTH_RATE_LIMITED"
+	}
+	return nil, e
+}
+
+// toolOutput is what tools.invoke came back with: its own error is a failure
+// too, else the tool's details.
+func (c *Conn) toolOutput(payload json.RawMessage) (json.RawMessage, *Error) {
+	if string(span.Member(payload, "ok")) == "true" {
+		if details := span.Path(payload, "output", "details"); details != nil {
+			return details, nil
+		}
+		return span.Member(payload, "output"), nil
+	}
+	e := failure(span.Member(payload, "error"), c.secrets)
+	if e.Code == "not_found" {
+		e.Fault = ToolDenied
 	}
 	return nil, e
 }

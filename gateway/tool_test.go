@@ -21,8 +21,8 @@ func TestRecordedTools(t *testing.T) {
 	}{
 		"http-sessions_spawn":   {Tool{Name: "sessions_spawn", Key: "agent:main:main", Args: map[string]any{"task": "Second helper [[say:second helper finished]]", "label": "helper two"}}, "", `"status": "accepted"`},
 		"http-subagents-list":   {Tool{Name: "subagents", Key: "agent:main:main", Args: map[string]any{"action": "list"}}, "", `"active"`},
-		"http-unknown-tool":     {Tool{Name: "no_such_tool"}, Denied, "gateway.tools.allow"},
-		"http-cron-tool-denied": {Tool{Name: "cron", Args: map[string]any{"action": "list"}}, Denied, "add the tool to gateway.tools.allow"},
+		"http-unknown-tool":     {Tool{Name: "no_such_tool"}, ToolDenied, "gateway.tools.allow"},
+		"http-cron-tool-denied": {Tool{Name: "cron", Args: map[string]any{"action": "list"}}, ToolDenied, "name it in gateway.tools.allow"},
 		"http-bad-auth":         {Tool{Name: "sessions_list"}, Denied, "Unauthorized"},
 		"http-wrong-method":     {Tool{Name: "x"}, Strange, "Method Not Allowed"},
 	} {
