@@ -3,6 +3,7 @@ package maintenance
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"oc/config"
 )
@@ -36,12 +37,12 @@ func misplaced(c *config.Config) (out []config.Warning) {
 		for _, m := range n.Members {
 			at := append(slices.Clone(path), m.Key)
 			right, limit := belongs[m.Key]
-			if !limit || right == dotted(at) {
+			if !limit || right == strings.Join(at, ".") {
 				walk(m.Value, at, deep-1)
 				continue
 			}
 			file, line, col := m.Value.Place()
-			out = append(out, config.Warning{File: file, KeyPath: dotted(at), Line: line, Col: col, Reason: "OpenClaw does not look here for it; it belongs to " + right})
+			out = append(out, config.Warning{File: file, KeyPath: strings.Join(at, "."), Line: line, Col: col, Reason: "OpenClaw does not look here for it; it belongs to " + right})
 		}
 	}
 	root, _ := c.Value()

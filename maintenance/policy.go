@@ -3,6 +3,7 @@ package maintenance
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"oc/config"
 	"oc/store/row"
@@ -137,7 +138,7 @@ func (r *reader) look(path ...string) (n *config.Node, refused bool) {
 
 // off warns that a value switches its limit off, or what else it does.
 func (r *reader) off(n *config.Node, effect string, path ...string) {
-	w := config.Warning{File: r.c.ConfigFile, KeyPath: dotted(path), Reason: "cannot be used: " + effect}
+	w := config.Warning{File: r.c.ConfigFile, KeyPath: strings.Join(path, "."), Reason: "cannot be used: " + effect}
 	if n != nil {
 		w.File, w.Line, w.Col = n.Place()
 		if text, ok := n.Scalar(); ok {
@@ -147,17 +148,6 @@ func (r *reader) off(n *config.Node, effect string, path ...string) {
 		}
 	}
 	r.warnings = append(r.warnings, w)
-}
-
-func dotted(path []string) string {
-	out := ""
-	for i, p := range path {
-		if i > 0 {
-			out += "."
-		}
-		out += p
-	}
-	return out
 }
 
 func maintenanceKey(name string) []string { return []string{"session", "maintenance", name} }

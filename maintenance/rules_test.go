@@ -15,8 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oc/config"
+	"oc/fixtures"
+	"oc/maintenance/journal"
 	"oc/store"
-	"oc/store/jsonfile"
 	"oc/store/row"
 	"oc/store/sqlfile"
 )
@@ -401,7 +402,7 @@ func TestOddRowsStay(t *testing.T) {
 	if d := cmp.Diff([]string{"drop-row stale agent:main:old", "remove unlinked m.checkpoint.00000002-1111-4111-8111-111111111111.jsonl"}, told(p)); d != "" {
 		t.Error(d)
 	}
-	if len(p.Problems) != 1 || !strings.Contains(p.Problems[0], "agent:main:main") {
+	if len(p.Problems) != 3 || !strings.Contains(p.Problems[0], "row bad") || !strings.Contains(p.Problems[2], "agent:main:main") {
 		t.Errorf("%q", p.Problems)
 	}
 	text := string(NewStore(s, p))
@@ -438,36 +439,61 @@ func TestNewStore(t *testing.T) {
 	}
 }
 
-func TestUnchanged(t *testing.T) {
-	p, s := lay(t, state("", []string{entry("agent:main:a", old, `"sessionId":"a"`)}, talk("a.jsonl", anHour)), Orders{})
-	if err := s.Unchanged(); err != nil {
-		t.Error(err)
-	}
-	var f *File
-	for i := range p.Actions {
-		if p.Actions[i].Kind == Move {
-			f = p.Actions[i].File(s)
+// What a plan would touch is told together with what it was.
+func TestActionsKnowTheirFiles(t *testing.T) {
+	p, s := lay(t, state("", []string{entry("agent:main:a", old, `"sessionId":"a"`)}, talk("a.jsonl", anHour), sized("b.trajectory.jsonl", old, 3)), Orders{})
+	seen := 0
+	for _, a := range p.Actions {
+		f := a.File(s)
+		if (f == nil) != (a.Kind == DropRow || a.Kind == Rewrite) {
+			t.Errorf("%s %s: %v", a.Kind, a.Key, f)
+		}
+		if f == nil {
+			continue
+		}
+		seen++
+		info, err := os.Lstat(a.Target)
+		if err != nil || !journal.StampOf(info).Same(journal.StampOf(f.Info)) || a.Bytes != info.Size() {
+			t.Errorf("%s: %v", a.Target, err)
 		}
 	}
-	if f == nil || f.Class != jsonfile.Live || f.Unchanged() != nil {
-		t.Fatalf("%+v", f)
+	if info, err := os.Stat(s.Store); seen != 2 || err != nil || !os.SameFile(info, s.Info) || s.Linked {
+		t.Error(seen, err)
 	}
-	for path, check := range map[string]func() error{s.Store: s.Unchanged, f.Path: f.Unchanged} {
-		text, err := os.ReadFile(path)
+}
+
+// A runaway store: no running or locked row goes, and what is planned is what
+// was asked for (field-reports.md S1).
+func TestRunawayStore(t *testing.T) {
+	root := t.TempDir()
+	r, err := fixtures.S1(filepath.Join(root, ".openclaw"), now, fixtures.Process{PID: 4242, Start: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dropped := func(o Orders) map[string]bool {
+		p, _, err := look(t, root, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
+		keys := map[string]bool{}
+		for _, a := range p.Actions {
+			if a.Kind == DropRow {
+				keys[a.Key] = true
+			}
 		}
-		if err := check(); !errors.Is(err, ErrChanged) {
-			t.Errorf("%s is gone: %v", path, err)
-		}
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := check(); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s is another file: %v", path, err)
+		return keys
+	}
+	jobs := dropped(Orders{Kinds: []string{"cron"}})
+	if len(jobs) != len(r.Runs)+len(r.Unmarked) || !jobs[r.Unmarked[0]] || !jobs[r.Runs[0]] || jobs[r.Main] || jobs[r.Direct] {
+		t.Errorf("%d rows of cron jobs go", len(jobs))
+	}
+	helpers := dropped(Orders{Kinds: []string{"subagent"}})
+	if len(helpers) != len(r.Done)+len(r.Failed) {
+		t.Errorf("%d sub-agents go", len(helpers))
+	}
+	for _, key := range r.Running {
+		if helpers[key] {
+			t.Errorf("%s runs and goes", key)
 		}
 	}
 }

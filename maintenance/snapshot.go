@@ -15,10 +15,12 @@ type Snapshot struct {
 	Store string // path of the store
 	Dir   string // of its transcripts
 
-	// Text is the store as it was read, and Info the file it was read from.
-	// Absent says that there is none, and nothing that it could be made of.
+	// Text is the store as it was read, and Info the file it was read from; a
+	// Linked one lies where the link Store leads to. Absent says that there is
+	// none, and nothing that it could be made of.
 	Text   []byte
 	Info   fs.FileInfo
+	Linked bool
 	Absent bool
 
 	Rows    []Row         // those that OpenClaw loads, in its order
@@ -86,7 +88,7 @@ type File struct {
 	Content Content
 	Held    string // why the lock of its transcript must be respected; "" where nobody holds it
 
-	Info    fs.FileInfo // nil in snapshots made from values
+	Info    fs.FileInfo // as the directory was read: what an action expects to find
 	direct  bool        // directly in the directory and no link: what OpenClaw scans
 	blob    bool        // a skill prompt or the rest of writing one
 	foreign string      // the other store that names it

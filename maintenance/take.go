@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oc/config"
+	"oc/maintenance/journal"
 	"oc/store"
 	"oc/store/jsonfile"
 	"oc/store/lock"
@@ -53,6 +54,9 @@ func Take(ctx context.Context, c *config.Config, t store.Target, p *Policy, m lo
 		return s, nil
 	}
 	s.Text, s.Skipped = f.Text, f.Skipped
+	for _, x := range f.Skipped {
+		s.Problems = append(s.Problems, fmt.Sprintf("the row %s is left as it is; OpenClaw does not load it: %s", x.Key, x.Reason))
+	}
 	n := newNamer(s, s.Store, c.StateDir)
 	s.Rows = make([]Row, len(f.Entries))
 	s.byKey = make(map[string]int, len(f.Entries))
@@ -88,12 +92,15 @@ func (s *Snapshot) read() (f *jsonfile.File, err error) {
 		if err != nil {
 			return nil, err
 		}
+		if at, err := os.Lstat(s.Store); err == nil {
+			s.Linked = at.Mode()&fs.ModeSymlink != 0
+		}
 		s.Info, err = os.Stat(s.Store)
 		if err == nil && s.Info.Size() == int64(len(f.Text)) && s.Info.ModTime().Equal(f.ModTime) {
 			return f, nil
 		}
 		if try == 3 {
-			return nil, fmt.Errorf("read the session store %s: %w", s.Store, ErrChanged)
+			return nil, fmt.Errorf("read the session store %s: %w", s.Store, journal.ErrChanged)
 		}
 	}
 }
