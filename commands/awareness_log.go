@@ -98,7 +98,7 @@ func showLog(ctx context.Context, c *Call) error {
 		})
 	}
 	if len(events) == 0 {
-		c.Out.Printf("No event was recorded%s.\n", map[bool]string{true: " that the filters let through"}[!s.schema.None])
+		c.Out.Printf("No event was recorded%s.\n", c.filtered("session", "agent", "kind", "actor", "actor-id", "since", "until"))
 		return nil
 	}
 	eventTable(c, events, f.SessionKey == "")
@@ -106,6 +106,14 @@ func showLog(ctx context.Context, c *Call) error {
 		c.Notef("%d older ones are not shown; give --limit all to see them", total-int64(len(events)))
 	}
 	return nil
+}
+
+// filtered ends a line about an empty answer, where one of the flags may be why.
+func (c *Call) filtered(flags ...string) string {
+	if slices.ContainsFunc(flags, c.Given) {
+		return " that the filters let through"
+	}
+	return ""
 }
 
 // logged is the key under which the log has the session, whoever's it is.

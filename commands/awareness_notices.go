@@ -152,7 +152,7 @@ func (n *noticeList) text(c *Call) {
 	for _, w := range n.pending {
 		notice, _ := w.Notice()
 		c.Out.Printf("%s\n", notice.Text())
-		line := fmt.Sprintf("  %d events to hear of, versions %d to %d", w.Behind, w.Seen+1, w.Material)
+		line := fmt.Sprintf("  behind by %d, up to version %d", w.Behind, w.Material)
 		if w.State == awareness.Dormant {
 			line += "; dormant: OpenClaw does not tell it (oc awareness watches says why)"
 		}

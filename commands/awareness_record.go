@@ -25,7 +25,7 @@ func awarenessRecord() *Command {
 			"never the content of a message.",
 		Flags: []Flag{
 			{Name: "kind", Value: "KIND", Help: "what happened; only human_direct_message, upstream_missing and goal_changed are told to watchers", Takes: "a kind such as " + awareness.GoalChanged, Check: isWord},
-			{Name: "actor", Value: "TYPE", Default: "system", Help: "who did it", Choices: []string{"human", "agent", "system"}},
+			{Name: "actor", Value: "TYPE", Help: "who did it; else human for a human_direct_message, system for others", Choices: []string{"human", "agent", "system"}},
 			{Name: "actor-id", Value: "ID", Help: "which one, such as a session key; a watcher of that key is not told. For an agent it is else OC_SESSION"},
 			{Name: "summary", Value: "TEXT", Help: "what happened, in one short line", Takes: "one line of 1 to 300 characters", Check: isSummary},
 			{Name: "dedupe-key", Value: "TEXT", Help: "do nothing if an event with this key was recorded already"},
@@ -75,6 +75,15 @@ func recordEvent(ctx context.Context, c *Call) error {
 		Kind: c.String("kind"), ActorType: c.String("actor"), ActorID: c.String("actor-id"), RunID: c.String("run-id"), Summary: strings.TrimSpace(c.String("summary")),
 		DedupeKey: c.String("dedupe-key"), Payload: awareness.Payload{Outcome: c.String("outcome")},
 	}
+	human := in.Kind == awareness.HumanDirectMessage
+	switch {
+	case in.ActorType == "" && human:
+		in.ActorType = "human"
+	case in.ActorType == "":
+		in.ActorType = "system"
+	case human && in.ActorType != "human":
+		return Usagef("a human_direct_message is by a human, not --actor %s", in.ActorType)
+	}
 	if in.ActorID == "" && in.ActorType == "agent" {
 		in.ActorID = strings.TrimSpace(c.Env("OC_SESSION"))
 	}
@@ -100,7 +109,7 @@ func recordEvent(ctx context.Context, c *Call) error {
 			return err
 		}
 		in.SessionKey, in.AgentID = target.key, target.agent
-		if in.Kind == awareness.HumanDirectMessage && parent == "" {
+		if human && parent == "" {
 			watched, err := e.Watched(in.SessionKey)
 			if r.unwatched = !watched; err != nil || !watched {
 				return err

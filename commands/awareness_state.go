@@ -26,6 +26,7 @@ type signals struct {
 	cfg        *config.Config
 	path       string
 	schema     awareness.Schema // as of the last look
+	quiet      bool             // that there is no log is nothing to tell
 	quarantine string           // why OpenClaw refuses to open the database; "" where it does not
 }
 
@@ -62,7 +63,7 @@ func (s *signals) remark(ctx context.Context) {
 	if label := s.schema.Label(); label != "" {
 		s.call.Warnf("%s: %s", s.path, label)
 	}
-	if s.schema.None {
+	if s.schema.None && !s.quiet {
 		s.call.Notef("no awareness data: %s holds no signal log; OpenClaw makes it when it starts, from 2026.7.2 on", s.path)
 	}
 }

@@ -76,7 +76,7 @@ func showWatches(ctx context.Context, c *Call) error {
 		})
 	}
 	if len(all) == 0 {
-		c.Out.Printf("Nobody watches a session%s.\n", map[bool]string{true: " that the filters let through"}[c.Given("watcher") || c.Given("target") || c.Bool("pending")])
+		c.Out.Printf("Nobody watches a session%s.\n", c.filtered("watcher", "target", "pending"))
 		return nil
 	}
 	watchTable(c, all)

@@ -82,7 +82,7 @@ func (a *delta) todo() string {
 
 // eventTable lists events; several says that they are of more than one session.
 func eventTable(c *Call, events []awareness.Event, several bool) {
-	columns := []term.Column{{Head: "Seq", Right: true}, {Head: "When", Drop: 2}}
+	columns := []term.Column{{Head: "Seq", Right: true}, {Head: "Age", Right: true, Style: futureStyle}}
 	if several {
 		columns = append(columns, term.Column{Head: "Session", Cut: term.Middle, Min: 20})
 	}
@@ -91,7 +91,7 @@ func eventTable(c *Call, events []awareness.Event, several bool) {
 	for _, e := range events {
 		when := term.Unknown
 		if !e.Undated {
-			when = term.Time(e.OccurredAt)
+			when = term.Age(c.Now().UnixMilli() - e.OccurredAt)
 		}
 		cells := []string{decimal(e.Sequence), when}
 		if several {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"oc/awareness"
 	"oc/commands/term"
 	"oc/config"
 	"oc/gateway"
@@ -42,6 +43,9 @@ type standing struct {
 	running []runFacts
 	newest  []*store.Row
 	l       *listing
+	signals *signals
+	stats   awareness.Stats
+	unheard error // why the signal log could not be read
 }
 
 type runFacts struct {
@@ -75,6 +79,10 @@ func (c *Call) survey(ctx context.Context) (*standing, error) {
 	}
 	store.Sort(s.newest, store.ByUpdated)
 	s.newest = s.newest[:min(len(s.newest), newestShown)]
+	s.signals = &signals{call: c, cfg: cfg, path: awareness.Path(cfg.StateDir), quiet: true}
+	if s.stats, s.unheard = s.signals.stats(ctx); s.unheard != nil {
+		c.Warnf("the signal log: %v", s.unheard)
+	}
 	return s, nil
 }
 
@@ -92,13 +100,14 @@ func showStatus(ctx context.Context, c *Call) error {
 		if err := c.Document(s.document); err != nil {
 			return err
 		}
-		return c.agentRemarks(s.cfg, s.agents)
+		return s.remarks(c)
 	}
 	out := c.Out
 	out.Facts(
 		term.Fact{Label: "State", Value: s.cfg.StateDir},
 		term.Fact{Label: "Configuration", Value: s.configLine()},
 		term.Fact{Label: "Gateway", Value: s.gatewayLine(), Style: gatewayStyle(s.owner.Life)},
+		term.Fact{Label: "Signal log", Value: s.signalLine()},
 	)
 	for _, e := range s.owner.Evidence {
 		if e.Points != gateway.None || c.Bool("verbose") {
@@ -125,7 +134,16 @@ func showStatus(ctx context.Context, c *Call) error {
 		}
 		t.End()
 	}
-	return c.agentRemarks(s.cfg, s.agents)
+	return s.remarks(c)
+}
+
+// remarks tells what the answer leaves out; it is a partial one where an agent or the signal log could not be read.
+func (s *standing) remarks(c *Call) error {
+	err := c.agentRemarks(s.cfg, s.agents)
+	if err == nil && s.unheard != nil {
+		return Status(ExitFailed)
+	}
+	return err
 }
 
 func (s *standing) configLine() string {
@@ -161,6 +179,17 @@ func (s *standing) gatewayLine() string {
 		return strings.Join(parts, ", ")
 	}
 	return term.Unknown + ": one may live"
+}
+
+// signalLine is the signal log in a line, where there is one.
+func (s *standing) signalLine() string {
+	switch {
+	case s.unheard != nil:
+		return term.Unknown + ": " + s.unheard.Error()
+	case s.signals.schema.None:
+		return ""
+	}
+	return fmt.Sprintf("%s events of %s sessions, %s watches, %s with a pending notice", term.Count(s.stats.Events), term.Count(s.stats.Sessions), term.Count(s.stats.Watches), term.Count(s.stats.Pending))
 }
 
 func gatewayStyle(l gateway.Life) term.Style {
@@ -225,6 +254,17 @@ func (s *standing) document(p *span.Printer) error {
 	}
 	p.End()
 	p.End()
+	p.Key("awareness").Object()
+	if s.unheard != nil {
+		p.Key("error").String(s.unheard.Error())
+	} else {
+		p.Key("events").Int(s.stats.Events)
+		p.Key("lastSequence").Int(s.stats.Last)
+		p.Key("watches").Int(s.stats.Watches)
+		p.Key("pendingWatches").Int(s.stats.Pending)
+		s.signals.print(p)
+	}
+	p.End()
 	p.Key("agents").Array()
 	for i := range s.agents {
 		s.agents[i].print(p)
@@ -285,7 +325,7 @@ func glance(ctx context.Context, c *Call) error {
 		if err := c.Document(s.document); err != nil {
 			return err
 		}
-		return c.agentRemarks(s.cfg, s.agents)
+		return s.remarks(c)
 	}
 	rows, bytes, eras := 0, int64(0), map[store.Era]int{}
 	for _, a := range s.agents {
@@ -332,5 +372,5 @@ func glance(ctx context.Context, c *Call) error {
 		next = "oc sessions --stuck --all-agents lists those that do not seem to run; oc status says why"
 	}
 	c.Out.Printf("\nNext: %s\n", next)
-	return c.agentRemarks(s.cfg, s.agents)
+	return s.remarks(c)
 }
