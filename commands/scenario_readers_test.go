@@ -38,6 +38,11 @@ func readers(key string) [][]string {
 	return all
 }
 
+// documents are those of them that answer with a document: half as many, where every run is a process of its own.
+func documents(key string) [][]string {
+	return slices.DeleteFunc(readers(key), func(args []string) bool { return !slices.Contains(args, "--json") })
+}
+
 // at runs oc on a state at the moment at which the scenarios stand.
 func at(t *testing.T, state string, args ...string) answer {
 	t.Helper()

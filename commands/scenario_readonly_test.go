@@ -72,7 +72,7 @@ func TestReadingLeavesWholeStatesAlone(t *testing.T) {
 			}
 			env := quiet(t, fixtures.Now)
 			before := tree(t, state)
-			for _, args := range slices.Concat(readers("main"), readers("agent:work:main"), readers("no such session")) {
+			for _, args := range append(readers("main"), []string{"sessions", "show", "agent:work:main", "--json"}, []string{"sessions", "show", "no such session"}) {
 				a := ocRun(t, state, env, append([]string{"--state-dir", state}, args...)...)
 				if a.exit != ExitDone && !a.failedWell() {
 					t.Errorf("oc %v: exit %d and no reason: %s", args, a.exit, a.errout)
