@@ -1,6 +1,11 @@
-// Package gateway finds the gateway that owns a state directory, and says who
-// owns it, without a connection: by lock files, kernel locks, processes and
-// listening ports.
+// Package gateway is oc's side of a running OpenClaw gateway.
+//
+// Owner says who owns a state directory without a connection: by lock files,
+// kernel locks, processes and listening ports. Address and CredentialsFor say
+// where the gateway is and what to show to it; Dial and Conn.Do call it, and
+// never send a request twice. Reach puts these together and applies Decide, the
+// rule of who makes a change: oc itself, the gateway, or nobody. While oc does,
+// HoldLifecycle keeps gateways from starting.
 package gateway
 
 import (

@@ -42,7 +42,8 @@ type Decision struct {
 	Saw  []string // what it rests on, one sentence each
 	Try  string   // of a refusal: what to do
 
-	gist string // the most telling of Saw
+	gist  string // the most telling of Saw
+	cause error  // why there was no answer
 }
 
 // Err is a refusal as an error, else nil.
@@ -60,6 +61,9 @@ type Refusal struct{ Decision }
 func (r *Refusal) Error() string {
 	return fmt.Sprintf("nothing was changed: %s: %s", r.gist, r.Try)
 }
+
+// Unwrap gives the failure to reach the gateway, an *Error, if there was one.
+func (r *Refusal) Unwrap() error { return r.cause }
 
 // Decide is the delegation rule: who makes a change of a state. It never lets
 // two write at once, and never takes silence for absence:
@@ -80,6 +84,9 @@ func Decide(o Ownership, c Contact, f Flags) Decision {
 		gist = append(slices.Clone(gist), contact(c))
 	}
 	d.gist = strings.Join(gist, "; ")
+	if c.Err != nil {
+		d.cause = c.Err
+	}
 	beside := f.BesideGateway && !f.SQLite
 	refuse := func(exit Exit, try string) Decision {
 		if beside {

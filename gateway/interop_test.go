@@ -39,6 +39,9 @@ func TestInterop(t *testing.T) {
 			if _, d := g.reach(t, g.credentials(), Flags{}); d.Way != Local {
 				t.Errorf("after it has stopped: %+v", d)
 			}
+			if release == "2026.9.6" {
+				g.keptOut(t)
+			}
 		})
 	}
 }
@@ -47,6 +50,7 @@ func TestInterop(t *testing.T) {
 type real struct {
 	root, release string
 	cmd           *exec.Cmd
+	args, env     []string
 	cfg           *config.Config
 	log           *bytes.Buffer
 }
@@ -108,6 +112,7 @@ func tryReal(t *testing.T, peer, release string) (*real, error) {
 		"OPENCLAW_STATE_DIR=" + state, "OPENCLAW_CONFIG_PATH=" + file, "OPENCLAW_SKIP_CHANNELS=1", "OPENCLAW_DISABLE_BONJOUR=1",
 		"OPENCLAW_SKIP_BROWSER_CONTROL_SERVER=1", "OPENCLAW_SKIP_CANVAS_HOST=1", "OPENCLAW_NO_RESPAWN=1",
 	}
+	g.args, g.env = g.cmd.Args, g.cmd.Env
 	g.cmd.Stdout, g.cmd.Stderr = g.log, g.log
 	if err := g.cmd.Start(); err != nil {
 		return nil, err
@@ -258,6 +263,21 @@ func (g *real) reachAndCall(t *testing.T) {
 			}
 		}
 	}
+	// The proof of a device is accepted, though it is not needed here.
+	device, err := MakeIdentity(IdentityFile(g.cfg.StateDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := g.options(g.credentials())
+	proved, e := (&dialing{Options: o, id: device, host: host(o.Target.URL)}).dial(ctx)
+	if e != nil {
+		t.Error(e)
+	} else {
+		if textAt(proved.Hello.Raw, "auth", "deviceToken") == "" {
+			t.Error("the gateway does not know the device")
+		}
+		proved.Close()
+	}
 	// How long a whole call takes, with the search for the owner.
 	began := time.Now()
 	again, _ := g.reach(t, g.credentials(), Flags{})
@@ -270,6 +290,46 @@ func (g *real) reachAndCall(t *testing.T) {
 	}
 	again.Close()
 	t.Logf("reached in %v, asked and closed in %v", reached, time.Since(began))
+}
+
+// keptOut: while oc holds the lifecycle lock the gateway does not start.
+func (g *real) keptOut(t *testing.T) {
+	release, err := HoldLifecycle(g.where())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	var log bytes.Buffer
+	cmd := exec.Command(g.args[0], g.args[1:]...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = g.env, &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	gone := make(chan error, 1)
+	go func() { gone <- cmd.Wait() }()
+	deadline := time.Now().Add(50 * time.Second)
+	o := g.options(g.credentials())
+	o.Budget = time.Second
+	for time.Now().Before(deadline) {
+		if c, err := Dial(t.Context(), o); err == nil {
+			c.Close()
+			t.Error("it serves the state that oc holds")
+			break
+		}
+		select {
+		case err := <-gone:
+			t.Logf("it gave up: %v: %.600s", err, log.String())
+			return
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-gone:
+	case <-time.After(20 * time.Second):
+		_ = cmd.Process.Kill()
+	}
+	t.Logf("it waited: %.600s", log.String())
 }
 
 func (g *real) refusals(t *testing.T) {

@@ -38,6 +38,9 @@ func TestMain(m *testing.M) {
 			err = syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK, Start: 0x40000000, Len: 512})
 		}
 		fmt.Println(err)
+	case "probe":
+		p := lock.ProbeSQLite(os.Getenv("OC_TEST_PATH"))
+		fmt.Println(p.State == lock.Locked, p.PID)
 	case "owner": // somebody else's view
 		o := Owner(context.Background(), Where{StateDir: os.Getenv("OC_TEST_PATH"), LockRoot: os.Getenv("OC_TEST_PATH"), UID: os.Getuid(), Proc: os.Getenv("OC_TEST_PROC")}, none{}, time.Now())
 		fmt.Println(o.Life, o.Evidence)

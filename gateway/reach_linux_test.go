@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -182,5 +183,16 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				t.Errorf("sent %d times", n)
 			}
 		})
+	}
+}
+
+func TestReachInterrupted(t *testing.T) {
+	h := newHouse(t)
+	o := tcp(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	_, d := Reach(ctx, h.w, none{}, time.Now(), o, Flags{})
+	if err := d.Err(); !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v: %v", d, err)
 	}
 }
