@@ -17,17 +17,18 @@ type sweep struct {
 	gone   func(file int) bool // no longer in the directory when the sweep begins
 	total  int64
 	before int64
-	store  int64 // bytes of the store as it will be
+	store  int64 // bytes of the store as OpenClaw would write it
 	over   bool
 
-	uses  []int
-	ids   map[string]int
-	files []int // in the order of going
-	taken map[int]bool
-	rows  []int
-	owner map[int]int // the row that a file goes with
-	freed int64
-	count int // files with bytes in them
+	uses    []int
+	ids     map[string]int
+	prompts map[string]int // rows by the prompt that they would keep in a new file
+	files   []int          // in the order of going
+	taken   map[int]bool
+	rows    []int
+	owner   map[int]int // the row that a file goes with
+	freed   int64
+	full    int // files with bytes in them
 }
 
 // budget sweeps the directory if it is too large. OpenClaw's preview measures
@@ -37,7 +38,6 @@ func (d *draft) budget() {
 	if d.p.MaxDiskBytes == 0 {
 		return
 	}
-	d.measureRows()
 	d.shadow = d.newSweep(func(int) bool { return false })
 	d.sweep = d.newSweep(func(i int) bool { return d.moved[i] > 0 && d.files[d.moved[i]-1].Kind == Remove })
 	if d.warnOnly {
@@ -60,31 +60,12 @@ func (d *draft) budget() {
 	}
 }
 
-// measureRows works out the bytes of every row in the store as it will be
-// written: its own, the name's and those of the line around them; and those of
-// the rest, rows that OpenClaw does not load.
-func (d *draft) measureRows() {
-	d.lines, d.rest = make([]int64, len(d.s.Rows)), 0
-	all := rewriter{}
-	all.each(d.s, func(key, val []byte) { d.rest += int64(len("\n  : ,") + len(key) + len(val)) })
-	var buf []byte
-	for i := range d.s.Rows {
-		r := &d.s.Rows[i]
-		buf = span.Quote(buf[:0], r.Key)
-		line := int64(len("\n  : ,") + len(buf))
-		d.lines[i] = line + int64(len(d.row(i).Val))
-		d.rest -= line + int64(len(r.Val))
-	}
-}
-
 func (d *draft) newSweep(gone func(int) bool) *sweep {
-	w := &sweep{d: d, gone: gone, uses: d.uses(), ids: d.sessions(), taken: map[int]bool{}, owner: map[int]int{}, store: int64(len(d.s.Text))}
-	if len(d.order)+len(d.mends) > 0 {
-		w.store = 2 + d.rest
-		for i := range d.s.Rows {
-			if d.gone[i] == "" {
-				w.store += d.lines[i]
-			}
+	w := &sweep{d: d, gone: gone, uses: d.uses(), ids: d.sessions(), taken: map[int]bool{}, owner: map[int]int{}, prompts: map[string]int{}, store: 2}
+	for i := range d.s.Rows {
+		if d.gone[i] == "" {
+			w.store += d.row(i).line
+			w.count(d.row(i).prompt, 1)
 		}
 	}
 	base := filepath.Base(d.s.Store)
@@ -186,6 +167,22 @@ func (w *sweep) left() (out []int) {
 	return out
 }
 
+// count adds a row that would keep a prompt in a new file, or takes it off; the
+// first and the last change the total.
+func (w *sweep) count(p prompt, by int) {
+	if _, there := w.d.s.prompts[p.hash]; p.hash == "" || there {
+		return
+	}
+	before := w.prompts[p.hash]
+	w.prompts[p.hash] += by
+	switch {
+	case before == 0:
+		w.total += p.bytes
+	case before+by == 0:
+		w.total -= p.bytes
+	}
+}
+
 func (w *sweep) enough() bool { return w.total <= w.d.p.HighWaterBytes }
 
 func (w *sweep) take(i int) {
@@ -201,7 +198,7 @@ func (w *sweep) take(i int) {
 	w.total -= f.Size
 	w.freed += f.Size
 	if f.Size > 0 {
-		w.count++
+		w.full++
 	}
 }
 
@@ -211,8 +208,9 @@ func (w *sweep) evict(at int) {
 	r := d.row(at)
 	w.rows = append(w.rows, at)
 	old := w.store
-	w.store = max(2, w.store-d.lines[at])
+	w.store = max(2, w.store-r.line)
 	w.total += w.store - old
+	w.count(r.prompt, -1)
 	for _, i := range r.names {
 		w.uses[i]--
 		if f := &d.s.Files[i]; f.blob && w.uses[i] == 0 && d.now-f.written() >= tempAfter {

@@ -31,11 +31,9 @@ type draft struct {
 	guarded   map[int]bool // files that are
 
 	counts  map[Rule]int
-	archive bool    // a transcript is archived
-	lines   []int64 // bytes of the rows in the store
-	rest    int64   // and of what is no row
-	sweep   *sweep  // of the budget; nil without one
-	shadow  *sweep  // the same as OpenClaw's preview measures it
+	archive bool   // a transcript is archived
+	sweep   *sweep // of the budget; nil without one
+	shadow  *sweep // the same as OpenClaw's preview measures it
 	unlinks unlinked
 	names   map[string]bool // of archives to be
 	stamp   string          // of archives

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,9 +33,10 @@ type recorded struct {
 	Recipe recipe              `json:"recipe"`
 	Args   map[string][]string `json:"args"`
 	Expect map[string]struct {
-		Exit  int             `json:"exit"`
-		JSON  json.RawMessage `json:"json"`
-		After []string        `json:"after"`
+		Exit   int                        `json:"exit"`
+		JSON   json.RawMessage            `json:"json"`
+		After  []string                   `json:"after"`
+		Stores map[string]json.RawMessage `json:"stores"`
 	} `json:"expect"`
 }
 
@@ -124,8 +126,9 @@ func orders(t *testing.T, args []string) (o Orders, pick store.Pick) {
 // planned makes the plans of a case in a directory of its own.
 func planned(t *testing.T, c *recorded, mode string) (state string, plans []*Plan, snaps []*Snapshot, err error) {
 	t.Helper()
-	root, err := os.MkdirTemp("", "oc-golden-")
-	if err != nil {
+	// As long as the folder that the cases were recorded in: paths are measured.
+	root := filepath.Join(os.TempDir(), fmt.Sprintf("oc-golden-%08x", rand.Uint32()))
+	if err := os.Mkdir(root, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(root) })

@@ -67,6 +67,8 @@ type Row struct {
 	names   []int // every file that must stay while the row does
 	runtime int   // a trajectory elsewhere that is provably this row's; -1 for none
 	mended  *Row  // the row as it would be with Mend
+	line    int64 // bytes of the row in the store as OpenClaw would write it; with a budget
+	prompt  prompt
 }
 
 // Content is what is known of a transcript.

@@ -57,7 +57,7 @@ func (d *draft) summary() Summary {
 	if len(w.rows) != len(d.sweep.rows) {
 		w = d.sweep
 	}
-	s.DiskBudget = &DiskBudget{w.before, w.total, w.count, len(w.rows), w.freed, d.p.MaxDiskBytes, d.p.HighWaterBytes, w.over}
+	s.DiskBudget = &DiskBudget{w.before, w.total, w.full, len(w.rows), w.freed, d.p.MaxDiskBytes, d.p.HighWaterBytes, w.over}
 	return s
 }
 
