@@ -15,6 +15,7 @@ const (
 	NoBreak      Code = "no-final-break" // the last line is whole but has no line break
 	NotJSON      Code = "not-json"       // a line that is not JSON
 	NotObject    Code = "not-object"     // a line that is JSON but no object
+	DamagedRow   Code = "damaged-row"    // a row of a database that cannot be read
 	NoHeader     Code = "no-header"      // the first record is no header, and none follows
 	LateHeader   Code = "late-header"    // the first record is no header, but one follows
 	SecondHeader Code = "second-header"  // a further header

@@ -26,9 +26,12 @@ type Tail struct {
 	Start int64 // everything from here on was read
 	Whole bool  // Start is 0: nothing came before
 	Bad   int   // lines that are no entries
-	Torn  bool  // the last of them has no line break: it is cut, or being written
-	Off   int   // messages that were read and are not on the active branch
-	Lost  bool  // a leaf row points at a row before Start, or nowhere: the branch is not known
+	// Broken are the places of the first 100 of those that were met, from the
+	// end; their lines are not known.
+	Broken []Place
+	Torn   bool // the last of them has no line break: it is cut, or being written
+	Off    int  // messages that were read and are not on the active branch
+	Lost   bool // a leaf row points at a row before Start, or nowhere: the branch is not known
 }
 
 // A TailRow is one row of a tail.
@@ -36,7 +39,7 @@ type TailRow struct {
 	Entry
 	Place
 	// Long tells that the line was not kept whole: Raw is its start, and
-	// Message is a stand-in with the role and no content.
+	// Message is a StandIn.
 	Long bool
 }
 
@@ -72,7 +75,9 @@ func ReadTail(r io.ReaderAt, size int64, limits TailLimits) (Tail, error) {
 			t.Start = row.Offset
 			switch {
 			case row.err != nil:
-				t.Bad++
+				if t.Bad++; t.Bad <= 100 {
+					t.Broken = append(t.Broken, row.Place)
+				}
 				t.Torn = t.Torn || row.last
 			case !row.blank:
 				rows = append(rows, row.TailRow)
@@ -179,7 +184,7 @@ func (b *backReader) line() (backLine, error) {
 	switch {
 	case l.Long:
 		l.err = nil
-		l.Message = standIn(raw)
+		l.Message = StandIn(raw)
 	case l.err != nil && blank(raw):
 		l.blank, l.err = true, nil
 	}
@@ -267,9 +272,10 @@ func (b *backReader) take(start, stop int64) ([]byte, error) {
 	return raw, err
 }
 
-// standIn is a message without content for a line that is too long: the role is
-// the first that its start names.
-func standIn(head []byte) []byte {
+// StandIn is a message without content for a line that is too long, of which
+// head is the start: the role is the first that this names. It is nil for a row
+// that seems to have no message.
+func StandIn(head []byte) []byte {
 	role := "assistant"
 	if at := bytes.Index(head, []byte(`"role":`)); at >= 0 {
 		at += len(`"role":`)

@@ -1,0 +1,281 @@
+package transcript
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"oc/store/span"
+	"oc/transcript/visible"
+)
+
+// A Passage is one text of an entry: something that was said, thought, called,
+// answered or summed up.
+type Passage struct {
+	Role string // of the message; summary, custom, name or label for other entries
+	Part string // text, thinking, call, result, details, output, error or summary
+	Text string
+}
+
+// Passages gives the texts of an entry in the order of its bytes until f is
+// false. Left out is what is not for reading: ids, signatures, and the data of
+// images.
+func (e *Entry) Passages(f func(Passage) bool) {
+	w := passages{give: f}
+	whole := func(role, part, name string) {
+		w.role = role
+		w.text(part, span.Member(e.Raw, name))
+	}
+	switch e.Kind {
+	case Compaction, BranchSummary, Reset:
+		whole("summary", "summary", "summary")
+	case CustomMessage:
+		w.role = "custom"
+		w.content("text", span.Member(e.Raw, "content"), 0)
+	case SessionInfo:
+		whole("name", "text", "name")
+	case Label:
+		whole("label", "text", "label")
+	default:
+		if span.KindOf(e.Message) == span.Object {
+			w.message(e.Message)
+		}
+	}
+}
+
+type passages struct {
+	role string
+	give func(Passage) bool
+	done bool
+}
+
+func (w *passages) text(part string, raw []byte) {
+	if w.done || span.KindOf(raw) != span.String {
+		return
+	}
+	if s, ok := span.Text(raw); ok && s != "" {
+		w.done = !w.give(Passage{w.role, part, s})
+	}
+}
+
+func (w *passages) message(raw []byte) {
+	w.role = Role(raw)
+	w.members(raw, func(key, val []byte) {
+		switch {
+		case span.Is(key, "content"):
+			part := "text"
+			if w.role == "toolResult" {
+				part = "result"
+			}
+			w.content(part, val, 0)
+		case span.Is(key, "text"):
+			w.text("text", val)
+		case span.Is(key, "command"):
+			w.text("call", val)
+		case span.Is(key, "output"):
+			w.text("output", val)
+		case span.Is(key, "summary"):
+			w.text("summary", val)
+		case span.Is(key, "errorMessage"), span.Is(key, "errorBody"):
+			w.text("error", val)
+		case span.Is(key, "details"):
+			w.all("details", val, 0)
+		}
+	})
+}
+
+func (w *passages) members(obj []byte, f func(key, val []byte)) {
+	_, _ = span.Each(obj, 0, func(key, val []byte) error {
+		if w.done {
+			return ErrStop
+		}
+		f(key, val)
+		return nil
+	})
+}
+
+// content takes a text, or blocks.
+func (w *passages) content(part string, raw []byte, depth int) {
+	switch span.KindOf(raw) {
+	case span.String:
+		w.text(part, raw)
+	case span.Array:
+		_, _ = span.Items(raw, 0, func(block []byte) error {
+			if w.done {
+				return ErrStop
+			}
+			w.block(part, block, depth)
+			return nil
+		})
+	case span.Object:
+		w.block(part, raw, depth)
+	}
+}
+
+// How deep values are followed; what lies deeper is searched as it is written.
+const passageDepth = 200
+
+func (w *passages) block(part string, raw []byte, depth int) {
+	switch {
+	case depth > passageDepth:
+		w.done = w.done || !w.give(Passage{w.role, part, string(raw)})
+		return
+	case span.KindOf(raw) == span.String:
+		w.text(part, raw)
+		return
+	case span.KindOf(raw) != span.Object:
+		return
+	}
+	call := false
+	switch kind, _ := span.Text(span.Member(raw, "type")); kind {
+	case "toolCall", "toolUse", "functionCall", "tool_call", "tool_use", "function_call":
+		call, part = true, "call"
+	case "thinking":
+		part = "thinking"
+	}
+	w.members(raw, func(key, val []byte) {
+		switch {
+		case span.Is(key, "text"), span.Is(key, "thinking"):
+			w.text(part, val)
+		case span.Is(key, "content"):
+			w.content(part, val, depth+1)
+		case span.Is(key, "name") && call, span.Is(key, "partialJson"):
+			w.text(part, val)
+		case span.Is(key, "arguments"), span.Is(key, "input"), span.Is(key, "args"):
+			w.all(part, val, depth+1)
+		case span.Is(key, "details"):
+			w.all("details", val, depth+1)
+		}
+	})
+}
+
+// all takes every string in a value.
+func (w *passages) all(part string, raw []byte, depth int) {
+	switch kind := span.KindOf(raw); {
+	case w.done:
+	case kind == span.String:
+		w.text(part, raw)
+	case depth > passageDepth && (kind == span.Array || kind == span.Object):
+		w.done = !w.give(Passage{w.role, part, string(raw)})
+	case kind == span.Array:
+		_, _ = span.Items(raw, 0, func(val []byte) error {
+			if w.done {
+				return ErrStop
+			}
+			w.all(part, val, depth+1)
+			return nil
+		})
+	case kind == span.Object:
+		w.members(raw, func(_, val []byte) { w.all(part, val, depth+1) })
+	}
+}
+
+// In is the first passage of an entry that holds the needle, and where.
+func (n *Needle) In(e *Entry) (p Passage, start, end int, ok bool) {
+	e.Passages(func(q Passage) bool {
+		start, end, ok = n.Find(q.Text)
+		p = q
+		return !ok
+	})
+	return p, start, end, ok
+}
+
+// An Excerpt is what stands around a place in a text, on one line and with
+// credentials masked.
+type Excerpt struct {
+	Before, Match, After string
+	Redacted             bool // something in it was masked; without a Match, what was found itself
+}
+
+// How many bytes around an excerpt are looked at for credentials: the longest
+// of them, a private key, is shorter.
+const excerptReach = 16 << 10
+
+// Excerpt shows the place that Find gave, with about that many UTF-16 units
+// before and behind it.
+func (n *Needle) Excerpt(s string, start, end, units int) (x Excerpt) {
+	from, to := max(0, start-excerptReach), min(len(s), end+excerptReach)
+	for from > 0 && !utf8.RuneStart(s[from]) {
+		from++
+	}
+	for to < len(s) && !utf8.RuneStart(s[to]) {
+		to--
+	}
+	cutLeft, cutRight := from > 0, to < len(s)
+	s, start, end = s[from:to], start-from, end-from
+	shown := visible.Redact(s)
+	if shown != s {
+		x.Redacted = true
+		start, end = n.again(s, shown)
+	}
+	before, match, after := shown[:start], shown[start:end], shown[end:]
+	// First on one line, then cut, so that what is shown does not shrink.
+	before, after = oneLine(before, true), oneLine(after, false)
+	if x.Match = oneLine(match, false); visible.Units(x.Match) > 4*units {
+		x.Match, _ = visible.Cut(x.Match, 4*units)
+		x.Match, after, cutRight = x.Match+"…", "", false
+	}
+	if x.Before = lastUnits(before, units); cutLeft || x.Before != before {
+		x.Before = "…" + x.Before
+	}
+	if x.After = after; visible.Units(after) > units {
+		x.After, _ = visible.Cut(after, units)
+		x.After += "…"
+	} else if cutRight {
+		x.After += "…"
+	}
+	return x
+}
+
+// again finds the needle in the text whose credentials are masked. Where it is
+// in what was masked, the place of the first mask is given, with nothing between.
+func (n *Needle) again(s, shown string) (start, end int) {
+	if start, end, ok := n.Find(shown); ok {
+		return start, end
+	}
+	for start < len(s) && start < len(shown) && s[start] == shown[start] {
+		start++
+	}
+	for start > 0 && start < len(shown) && !utf8.RuneStart(shown[start]) {
+		start--
+	}
+	return start, start
+}
+
+// oneLine makes every run of white space one blank.
+func oneLine(s string, left bool) string {
+	if s == "" {
+		return ""
+	}
+	if len(s) > 4<<10 { // only the near end is shown
+		if left {
+			s = s[len(s)-4<<10:]
+			for len(s) > 0 && !utf8.RuneStart(s[0]) {
+				s = s[1:]
+			}
+		} else {
+			s, _ = visible.Cut(s, 4<<10)
+		}
+	}
+	head, tail := strings.TrimLeft(s, " \t\r\n") != s, strings.TrimRight(s, " \t\r\n") != s
+	line := collapse(s)
+	if head && line != "" {
+		line = " " + line
+	}
+	if tail {
+		line += " "
+	}
+	return line
+}
+
+// lastUnits is the end of s of at most so many UTF-16 units.
+func lastUnits(s string, units int) string {
+	n := 0
+	for i := len(s); i > 0; {
+		_, w := utf8.DecodeLastRuneInString(s[:i])
+		if n += 1 + w/4; n > units {
+			return s[i:]
+		}
+		i -= w
+	}
+	return s
+}

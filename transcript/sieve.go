@@ -1,0 +1,409 @@
+package transcript
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// A sieve looks at raw lines, at the speed of memory, for signs that a text may
+// stand in their decoded strings. It gives false alarms, and never misses:
+//
+// A string in JSON is written as itself but for escapes, and only an escape can
+// spell a character in another way. Quotes, the backslash and control
+// characters are always escaped, so what is looked for is split there, and one
+// of its pieces is enough to look for. Its characters can be spelled otherwise
+// only by \uXXXX of one of their UTF-16 units, and the slash by \/: such an
+// escape anywhere in a line is a sign too. U+FFFD is a split, since it is also
+// what broken UTF-8 is read as. Where case is ignored, all letters are splits
+// that are the same as one outside of ASCII (k is the Kelvin sign, s the long
+// s), and for the others both forms are looked for.
+type sieve struct {
+	piece []byte // small letters where case is ignored; empty: every line may hold the text
+	fold  bool
+	rare  int  // the place in piece of its rarest byte
+	a, b  byte // that byte, in both cases
+	slash bool
+	units [1 << 16 / 64]uint64 // a set of the UTF-16 units that piece is made of
+}
+
+// pieceBytes is how much of a text is looked for; the rest is for the decoded
+// line. It bounds the work at one place.
+const pieceBytes = 48
+
+func newSieve(all []literal) (best sieve) {
+	least := 0.0
+	for _, l := range all {
+		for _, piece := range l.split() {
+			s := sieve{piece: piece, fold: l.fold}
+			if weight := s.choose(); best.piece == nil || weight < least {
+				best, least = s, weight
+			}
+		}
+	}
+	for _, r := range string(best.piece) {
+		for _, u := range utf16.AppendRune(nil, r) {
+			best.units[u/64] |= 1 << (u % 64)
+		}
+		if best.fold && 'a' <= r && r <= 'z' {
+			r -= 'a' - 'A'
+			best.units[r/64] |= 1 << (r % 64)
+		}
+	}
+	best.slash = bytes.IndexByte(best.piece, '/') >= 0
+	return best
+}
+
+// split gives the parts of a literal that every spelling without escapes holds.
+func (l literal) split() (all [][]byte) {
+	var piece []byte
+	cut := func() {
+		if len(piece) > 0 {
+			all = append(all, piece)
+		}
+		piece = nil
+	}
+	for _, r := range l.runes {
+		switch {
+		case r < ' ', r == '"', r == '\\', r == utf8.RuneError, !utf8.ValidRune(r):
+			cut()
+			continue
+		case l.fold && !lonely(r):
+			cut()
+			continue
+		case l.fold && 'A' <= r && r <= 'Z':
+			r += 'a' - 'A'
+		}
+		if len(piece)+utf8.RuneLen(r) > pieceBytes {
+			cut()
+		}
+		piece = utf8.AppendRune(piece, r)
+	}
+	cut()
+	return all
+}
+
+// lonely tells whether r has no other case outside of ASCII.
+func lonely(r rune) bool {
+	if r >= utf8.RuneSelf {
+		return unicode.SimpleFold(r) == r
+	}
+	return r|0x20 != 'k' && r|0x20 != 's'
+}
+
+// choose finds the rarest byte of the piece. The weight is small for a piece
+// that is seldom met.
+func (s *sieve) choose() (weight float64) {
+	least := 0.0
+	for i, c := range s.piece {
+		up := c
+		if s.fold && 'a' <= c && c <= 'z' {
+			up = c - 'a' + 'A'
+		}
+		often := frequency(c)
+		if up != c {
+			often += frequency(up)
+		}
+		if i == 0 || often < least {
+			least, s.rare, s.a, s.b = often, i, c, up
+		}
+	}
+	return least / float64(min(len(s.piece), 8))
+}
+
+// frequency is about how often a byte stands in transcripts, in thousandths:
+// prose and code as JSON, and images in base64.
+func frequency(c byte) float64 {
+	const common = "etaoinshrdlcumfpgwybvkxjqz"
+	switch {
+	case c == '"':
+		return 50
+	case c == ' ':
+		return 90
+	case c == ',', c == ':', c == '\\', c == '.', c == '-', c == '_', c == '/':
+		return 14
+	case '0' <= c && c <= '9':
+		return 15
+	case 'a' <= c && c <= 'z':
+		return 4 + float64(len(common)-bytes.IndexByte([]byte(common), c))*2.2
+	case 'A' <= c && c <= 'Z':
+		return 5
+	case c >= 0x80:
+		return 3
+	}
+	return 2
+}
+
+// A sifting is one pass of a sieve over bytes.
+type sifting struct {
+	*sieve
+	in        []byte
+	hit       int // the next piece, or escape, at or behind the last place that was asked for; len(in): none
+	escape    int
+	low, high int // the next rarest byte in either case
+	spare     int // how many places may still be looked at in vain
+}
+
+func (s *sieve) over(in []byte) sifting {
+	return sifting{sieve: s, in: in, hit: -1, escape: -1, low: -1, high: -1, spare: 64 + len(in)/8}
+}
+
+// next is the first place from here on that is a sign, len(in) if there is
+// none.
+func (s *sifting) next(from int) int {
+	if len(s.piece) == 0 {
+		return from
+	}
+	if s.hit < from {
+		s.hit = s.nextPiece(from)
+	}
+	if s.escape < from {
+		s.escape = s.nextEscape(from)
+	}
+	return min(s.hit, s.escape)
+}
+
+func index(in []byte, from int, c byte) int {
+	if from >= len(in) {
+		return len(in)
+	}
+	if i := bytes.IndexByte(in[from:], c); i >= 0 {
+		return from + i
+	}
+	return len(in)
+}
+
+func (s *sifting) nextPiece(from int) int {
+	at := from + s.rare // where its rarest byte stands at the earliest
+	for {
+		if s.low < at {
+			s.low = index(s.in, at, s.a)
+		}
+		place := s.low
+		if s.b != s.a {
+			if s.high < at {
+				s.high = index(s.in, at, s.b)
+			}
+			place = min(s.low, s.high)
+		}
+		if place >= len(s.in) {
+			return len(s.in)
+		}
+		start := place - s.rare
+		if s.matches(start) {
+			return start
+		}
+		if s.spare--; s.spare < 0 {
+			return start // a sign in every place that could be one is right too, and ends soon
+		}
+		at = place + 1
+	}
+}
+
+func (s *sifting) matches(start int) bool {
+	if start+len(s.piece) > len(s.in) {
+		return false
+	}
+	there := s.in[start : start+len(s.piece)]
+	if !s.fold {
+		return string(there) == string(s.piece)
+	}
+	for i, c := range there {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != s.piece[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// escapeBytes is how long the longest escape is.
+const escapeBytes = len(`\uXXXX`)
+
+func (s *sifting) nextEscape(from int) int {
+	for at := from; ; at++ {
+		if at = index(s.in, at, '\\'); at+1 >= len(s.in) {
+			return len(s.in)
+		}
+		switch s.in[at+1] {
+		case '/':
+			if s.slash {
+				return at
+			}
+		case 'u':
+			if at+escapeBytes > len(s.in) {
+				return len(s.in) // cut: the line is broken, or more is to come
+			}
+			unit, ok := hex4(s.in[at+2:])
+			if ok && s.units[unit/64]&(1<<(unit%64)) != 0 {
+				return at
+			}
+		}
+	}
+}
+
+func hex4(b []byte) (n uint16, ok bool) {
+	for _, c := range b[:4] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c|0x20 && c|0x20 <= 'f':
+			c = c|0x20 - 'a' + 10
+		default:
+			return 0, false
+		}
+		n = n<<4 | uint16(c)
+	}
+	return n, true
+}
+
+// May tells whether the needle may stand in a raw line. It is true too often,
+// never too seldom.
+func (n *Needle) May(line []byte) bool {
+	s := n.sieve.over(line)
+	return s.next(0) < len(line) || len(s.piece) == 0
+}
+
+// Sift passes the lines of r that begin from that byte on and before the byte
+// to, and gives those to f that may hold the needle, without their line breaks
+// and with the byte they begin at. A line lasts until f returns. Memory is flat:
+// a long line is held only if it is given out. f may return ErrStop.
+func (n *Needle) Sift(r io.ReaderAt, from, to int64, f func(line []byte, at int64) error) error {
+	p := sifter{needle: n, again: r, to: to, give: f}
+	if from > 0 { // the line that the byte before is in is another's
+		p.pos, p.skip = from-1, true
+	}
+	p.start = p.pos
+	return p.run(io.NewSectionReader(r, p.pos, 1<<62-p.pos))
+}
+
+// SiftStream is Sift for all lines of a source that is read once. Its memory is
+// that of the longest line.
+func (n *Needle) SiftStream(r io.Reader, f func(line []byte, at int64) error) error {
+	p := sifter{needle: n, to: 1 << 62, give: f}
+	return p.run(r)
+}
+
+// A sifter keeps the place of a Sift.
+type sifter struct {
+	needle *Needle
+	again  io.ReaderAt // to read a long line; nil: it has to be kept
+	to     int64
+	give   func(line []byte, at int64) error
+
+	buf   []byte
+	pos   int64 // of buf
+	start int64 // of the line that buf begins in
+	skip  bool  // that line is not asked for
+	sign  bool  // that line has a sign in what has left buf
+}
+
+func (p *sifter) run(r io.Reader) error {
+	p.buf = make([]byte, chunk)
+	have := 0
+	for p.start < p.to {
+		n, err := io.ReadAtLeast(r, p.buf[have:], 1)
+		have += n
+		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !ended {
+			return fmt.Errorf("read the transcript at byte %d: %w", p.pos+int64(have), err)
+		}
+		if ended {
+			err := p.lines(p.buf[:have], true)
+			if errors.Is(err, ErrStop) {
+				return nil
+			}
+			return err
+		}
+		if have < len(p.buf) {
+			continue // small reads: gather more
+		}
+		if have, err = p.take(have); err != nil {
+			if errors.Is(err, ErrStop) {
+				return nil
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// take deals with the whole lines in a full buffer and moves the rest to its
+// beginning.
+func (p *sifter) take(have int) (int, error) {
+	end := bytes.LastIndexByte(p.buf[:have], '\n') + 1
+	if end > 0 {
+		if err := p.lines(p.buf[:end], false); err != nil {
+			return 0, err
+		}
+		if len(p.buf) > longLine {
+			rest := p.buf[end:have]
+			p.buf = make([]byte, max(chunk, 2*len(rest)))
+			return copy(p.buf, rest), nil
+		}
+		return copy(p.buf, p.buf[end:have]), nil
+	}
+	if p.again == nil {
+		p.buf = append(p.buf, make([]byte, min(have, 4*longLine))...)
+		return have, nil
+	}
+	// A long line: only whether it has a sign is kept.
+	if !p.sign && !p.skip {
+		p.sign = p.needle.May(p.buf[:have])
+	}
+	keep := max(pieceBytes, escapeBytes)
+	p.pos += int64(have - keep)
+	return copy(p.buf, p.buf[have-keep:have]), nil
+}
+
+// lines looks through whole lines; at the end of the source the last may lack
+// its break.
+func (p *sifter) lines(b []byte, last bool) error {
+	base := p.pos
+	p.pos += int64(len(b))
+	at := 0
+	if p.start < base || p.skip { // the end of a long line, or of one that is not asked for
+		end := index(b, 0, '\n')
+		sign, start := p.sign || !p.skip && p.needle.May(b[:end]), p.start
+		p.sign = false
+		if p.skip {
+			sign, p.skip = false, false
+		}
+		if sign {
+			line := make([]byte, base+int64(end)-start)
+			if _, err := p.again.ReadAt(line, start); err != nil && !errors.Is(err, io.EOF) {
+				return fmt.Errorf("read the line at byte %d again: %w", start, err)
+			}
+			if err := p.give(trimBreak(line), start); err != nil {
+				return err
+			}
+		}
+		at = end + 1
+	}
+	s := p.needle.sieve.over(b)
+	for at < len(b) {
+		sign := s.next(at)
+		if sign >= len(b) {
+			break
+		}
+		start := max(at, bytes.LastIndexByte(b[:sign], '\n')+1)
+		if base+int64(start) >= p.to {
+			break
+		}
+		end := index(b, sign, '\n')
+		if err := p.give(trimBreak(b[start:end]), base+int64(start)); err != nil {
+			return err
+		}
+		at = end + 1
+	}
+	p.start = p.pos
+	return nil
+}
+
+func trimBreak(line []byte) []byte { return bytes.TrimSuffix(line, []byte{'\r'}) }
