@@ -68,7 +68,7 @@ func recordEvent(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range target.unread {
+	for _, f := range target.failed {
 		c.Warnf("%v; the event has no session id, and its parent is not told", f.err)
 	}
 	in := awareness.Entry{

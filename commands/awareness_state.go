@@ -45,7 +45,7 @@ func (s *signals) read(ctx context.Context, f func(*awareness.Snapshot) error) e
 		return f(snap)
 	})
 	if err != nil {
-		return s.failed(ctx, err)
+		return s.blame(ctx, err)
 	}
 	s.remark(ctx)
 	return nil
@@ -130,7 +130,7 @@ func (s *signals) refused(ctx context.Context, err error) error {
 	case errors.As(err, &damaged) && errors.Is(err, fs.ErrPermission):
 		return Failf("%w; it belongs to the user who runs OpenClaw", err)
 	}
-	return s.failed(ctx, err)
+	return s.blame(ctx, err)
 }
 
 // remedied is an error with what can be done about it.
@@ -144,8 +144,8 @@ func withRemedy(err error, remedy string) error { return &remedied{err, remedy} 
 func (e *remedied) Error() string { return e.error.Error() + "; " + e.remedy }
 func (e *remedied) Unwrap() error { return e.error }
 
-// failed names who holds a database that is busy, where that can be known.
-func (s *signals) failed(ctx context.Context, err error) error {
+// blame names who holds a database that is busy, where that can be known.
+func (s *signals) blame(ctx context.Context, err error) error {
 	if !errors.Is(err, sqlfile.ErrBusy) {
 		return err
 	}

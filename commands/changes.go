@@ -74,7 +74,7 @@ func showChanges(ctx context.Context, c *Call) error {
 		if err != nil {
 			return err
 		}
-		a.row, a.l, a.unread = now.row, now.l, now.unread
+		a.row, a.l, a.failed = now.row, now.l, now.failed
 	}
 	if err := a.gather(ctx, c); err != nil {
 		return err
@@ -86,11 +86,14 @@ func showChanges(ctx context.Context, c *Call) error {
 	} else {
 		a.text(c)
 	}
-	for _, f := range a.unread {
-		c.Warnf("%v", f.err)
+	if a.row != nil {
+		c.remark(a.row.Store())
+	} else if elsewhere := store.Elsewhere(ctx, s.cfg, a.l.opened, word); len(elsewhere) > 0 {
+		at := elsewhere[0].Store()
+		c.Warnf("%s is not in a store that is in use, but in %s (agent %s, %s era)", elsewhere[0].Key, at.Path, at.Agent, at.Era)
 	}
-	if len(a.unread) > 0 {
-		return Status(ExitFailed)
+	if err := c.tell(a.failed); err != nil {
+		return err
 	}
 	return c.waited(came)
 }
@@ -113,7 +116,7 @@ func (s *signals) look(ctx context.Context, f func(*awareness.Snapshot) (bool, e
 		case ctx.Err() != nil:
 			return false, fmt.Errorf("wait for an event in %s: %w", s.path, ctx.Err())
 		case !errors.Is(err, context.DeadlineExceeded):
-			return false, s.failed(ctx, err)
+			return false, s.blame(ctx, err)
 		}
 		// What is there when the time is over is the answer.
 	}
@@ -136,19 +139,13 @@ func (c *Call) waited(came bool) error {
 // subject is the session that a question is about. The stores know it, or the log does, or nobody.
 type subject struct {
 	l      *listing
-	unread []unread   // stores that may have it
+	failed failures   // stores that may have it
 	row    *store.Row // nil: no store has it
 	word   string     // as it was asked for
 	flag   string     // --agent
 	key    string
 	agent  string
 	known  bool // the log has heard of it
-}
-
-// unread is a store that could not be read.
-type unread struct {
-	agent, path string
-	err         error
 }
 
 // subjectWord is the session that is meant where none is named.
@@ -182,8 +179,7 @@ func (c *Call) subject(ctx context.Context, cfg *config.Config, word, flag strin
 	}
 	for _, t := range storesOf(cfg, agent) {
 		found, err := store.Open(ctx, cfg, t)
-		if err != nil {
-			s.unread = append(s.unread, unread{found.Agent, found.Path, storeError(found, err)})
+		if s.failed.add(found, err); err != nil {
 			continue
 		}
 		s.l.opened = append(s.l.opened, found)
@@ -346,17 +342,7 @@ func (a *delta) document(p *span.Printer) error {
 		a.session(p)
 	}
 	a.print(p)
-	if len(a.unread) > 0 {
-		p.Key("errors").Array()
-		for _, f := range a.unread {
-			p.Object()
-			p.Key("agentId").String(f.agent)
-			p.Key("path").String(f.path)
-			p.Key("message").String(f.err.Error())
-			p.End()
-		}
-		p.End()
-	}
+	a.failed.print(p)
 	p.End()
 	return nil
 }
