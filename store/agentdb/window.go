@@ -1,6 +1,10 @@
 package agentdb
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
 	"oc/store/sqlfile"
 )
 
@@ -174,6 +178,24 @@ func (db *DB) Archives(key string) ([]Archive, error) {
 		return nil
 	}, key)
 	return all, err
+}
+
+// ArchiveBytes are the bytes of an archived transcript as they are stored, compressed or not, held against their sum.
+func (db *DB) ArchiveBytes(sessionID, name string) ([]byte, error) {
+	const table = "session_transcript_archives"
+	if err := db.need(table, "session_id", "archive_name", "archive_blob", "archive_sha256"); err != nil {
+		return nil, err
+	}
+	var blob []byte
+	want := ""
+	err := db.tx.Each("SELECT archive_blob, archive_sha256 FROM "+table+" WHERE session_id = ?1 AND archive_name = ?2", func(r *sqlfile.Row) error {
+		blob, want = r.Bytes(0), r.Text(1)
+		return nil
+	}, sessionID, name)
+	if sum := sha256.Sum256(blob); err == nil && hex.EncodeToString(sum[:]) != want {
+		err = fmt.Errorf("archive %s in %s: its bytes are not those that were archived", name, db.path)
+	}
+	return blob, err
 }
 
 // Cold says where the transcript of a window was moved to; nil if it was not.
