@@ -127,7 +127,7 @@ func ocProcess(t *testing.T, env map[string]string, args ...string) answer {
 
 func runAs(t *testing.T, cmd *exec.Cmd, env map[string]string) answer {
 	t.Helper()
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TZ=UTC", "LANG=C.UTF-8", "NO_COLOR=1", "TERM=dumb"}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TZ=UTC", "LANG=C.UTF-8", "NO_COLOR=1", "TERM=dumb", "GORACE=atexit_sleep_ms=0"} // under -race each process would linger for a second
 	for k, v := range env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
