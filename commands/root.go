@@ -20,6 +20,7 @@ func all() *Command {
 			sessions(),
 			agents(),
 			status(),
+			undo(),
 			signalLog(),
 			completion(),
 			help(),

@@ -11,7 +11,7 @@ func sessions() *Command {
 		Flags:    list.Flags,
 		Examples: list.Examples,
 		Exits:    list.Exits,
-		Sub:      []*Command{list, sessionsShow()},
+		Sub:      []*Command{list, sessionsShow(), sessionsCleanup()},
 		Run:      list.Run,
 	}
 }

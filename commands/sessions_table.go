@@ -203,16 +203,28 @@ var flagWords = []struct {
 	{row.GroupActivation, "activation"},
 }
 
+// flagsCell shows what is set in a row, in a few words.
 func flagsCell(r *store.Row, v store.View) string {
 	var flags []string
-	if r.Archived() {
-		flags = append(flags, "archived")
-	}
-	if r.Pinned() {
-		flags = append(flags, "pinned")
-	}
 	if r.InSeconds() {
 		flags = append(flags, "seconds?")
+	}
+	if own := rowFlags(&r.Entry); own != "" {
+		flags = append(flags, own)
+	}
+	if v.PolicyKey != "" {
+		flags = append(flags, "policy:"+v.PolicyKey)
+	}
+	return strings.Join(flags, " ")
+}
+
+func rowFlags(r *row.Entry) string {
+	var flags []string
+	if r.IsSet(row.ArchivedAt) {
+		flags = append(flags, "archived")
+	}
+	if r.IsSet(row.PinnedAt) {
+		flags = append(flags, "pinned")
 	}
 	if status, ok := r.Text(row.Status); ok && status != "done" {
 		flags = append(flags, status)
@@ -227,9 +239,6 @@ func flagsCell(r *store.Row, v store.View) string {
 	}
 	if row.Truthy(r.Raw(row.AbortedLastRun)) {
 		flags = append(flags, "aborted")
-	}
-	if v.PolicyKey != "" {
-		flags = append(flags, "policy:"+v.PolicyKey)
 	}
 	return strings.Join(flags, " ")
 }

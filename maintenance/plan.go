@@ -25,6 +25,7 @@ type Action struct {
 	Key     string         // of the row, also where a file goes because its row does; "" for other files
 	Target  string         // path of the file; "" where a row changes
 	To      string         // where Target goes
+	Place   bool           // Target goes there before the store is swapped, because the new store names it
 	Class   jsonfile.Class // of Target
 	Rule    Rule
 	Reason  string // a sentence for people

@@ -39,10 +39,10 @@ func (f *Filter) Keep(r *Row, now float64) bool {
 }
 
 // Archived tells whether the row is archived: archivedAt is set.
-func (r *Row) Archived() bool { return isSet(r.Raw(row.ArchivedAt)) }
+func (r *Row) Archived() bool { return r.IsSet(row.ArchivedAt) }
 
 // Pinned tells whether the row is pinned: pinnedAt is set.
-func (r *Row) Pinned() bool { return isSet(r.Raw(row.PinnedAt)) }
+func (r *Row) Pinned() bool { return r.IsSet(row.PinnedAt) }
 
 func isSet(raw []byte) bool {
 	k := span.KindOf(raw)

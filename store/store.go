@@ -54,6 +54,7 @@ type Sessions struct {
 	Text       []byte // the whole store, in the file era
 
 	config *config.Config
+	byID   map[string]*Row // see owners; filled when it is first needed
 }
 
 // A Row is one session of a store.

@@ -152,6 +152,9 @@ func (e *Entry) Updated() (ms float64, has bool) {
 	return 0, true
 }
 
+// IsSet tells whether a field is there and not null.
+func (e *Entry) IsSet(f Field) bool { return !nullish(e.Raw(f)) }
+
 // Truthy tells whether a raw value counts as true in JavaScript.
 func Truthy(raw []byte) bool {
 	switch span.KindOf(raw) {

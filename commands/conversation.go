@@ -1,0 +1,269 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"oc/config"
+	"oc/store"
+	"oc/store/lock"
+	"oc/store/span"
+	"oc/transcript/visible"
+)
+
+// talk is the conversation that a word on the command line means, and all that belongs to it.
+type talk struct {
+	l   *listing
+	row *store.Row // nil for a copy, and for a transcript that no row names
+	key string     // "" for these
+	id  string
+	all []*store.Conversation // the oldest first
+}
+
+// current is the transcript that is read where nothing else is asked for.
+func (t *talk) current() *store.Conversation { return t.all[len(t.all)-1] }
+
+// name is what the conversation is called in a sentence.
+func (t *talk) name() string {
+	switch {
+	case t.key != "":
+		return t.key
+	case t.id != "":
+		return t.id
+	}
+	return t.current().Path
+}
+
+// talk finds the conversation of a word: a session as Call.find finds it, else the session id of a transcript that no session names
+// any more, else a file. With lineage it has all transcripts of the session, else one.
+func (c *Call) talk(ctx context.Context, word string, lineage bool) (*talk, error) {
+	if path, ok := c.file(word); ok {
+		cfg, err := c.load()
+		if err != nil {
+			return nil, err
+		}
+		copied, err := store.OpenCopy(path)
+		if err != nil {
+			return nil, Failf("read %s: %w", path, err)
+		}
+		return &talk{l: &listing{cfg: cfg, now: c.nowMs()}, id: copied.ID, all: []*store.Conversation{copied}}, nil
+	}
+	l, err := c.gather(ctx, !c.Given("agent") && !c.Given("store"))
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.find(ctx, l, word)
+	var e *Error
+	if errors.As(err, &e) && e.Code == "not-found" {
+		for _, s := range l.opened {
+			kept, problem := s.ByID(ctx, word)
+			if problem != nil {
+				return nil, storeError(s, problem)
+			}
+			if len(kept) > 0 {
+				if !lineage {
+					kept = kept[len(kept)-1:]
+				}
+				return &talk{l: l, id: kept[0].ID, all: kept}, nil
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := &talk{l: l, row: r, key: r.Key, id: r.ID()}
+	if lineage {
+		t.all, err = r.Conversations(ctx)
+	} else {
+		var one *store.Conversation
+		one, err = r.Conversation(ctx)
+		t.all = []*store.Conversation{one}
+	}
+	if err != nil {
+		return nil, storeError(r.Store(), err)
+	}
+	return t, nil
+}
+
+// file tells whether a word names a file rather than a session: it looks like a path, and the file is there.
+func (c *Call) file(word string) (path string, ok bool) {
+	if !strings.ContainsAny(word, `/\`) && !strings.Contains(word, ".jsonl") {
+		return "", false
+	}
+	if path = word; !filepath.IsAbs(path) {
+		path = filepath.Join(c.Dir, path)
+	}
+	info, err := os.Stat(path)
+	return path, err == nil && info.Mode().IsRegular()
+}
+
+// remarkTalk says what is to know of a conversation beside its messages.
+func (c *Call) remarkTalk(t *talk) {
+	for _, one := range t.all {
+		switch state := c.state(one); state {
+		case "missing":
+			c.Warnf("%s has no transcript: %s is not there", t.name(), one)
+		case "reset":
+			if t.row != nil && one == t.current() {
+				c.Warnf("the transcript of %s is not there; this is what a reset put away: %s", t.name(), one)
+			}
+		case "locked":
+			c.Notef("%s is locked: somebody writes it", one)
+		case "written":
+			c.Notef("%s was written in the last five minutes; more may come", one)
+		}
+	}
+	if t.row != nil {
+		c.remark(t.row.Store())
+	}
+}
+
+// state is one word for how a conversation stands: missing, locked, written (in the last five minutes), else why it is kept.
+func (c *Call) state(one *store.Conversation) string {
+	switch {
+	case one.Missing:
+		return "missing"
+	case one.Reason != store.Current:
+		return one.Reason
+	case !one.InDatabase() && lock.Look(one.Path+lock.Suffix, lock.Local(), c.Now()).State.Holds():
+		return "locked"
+	case !one.At.IsZero() && c.Now().Sub(one.At) < 5*time.Minute && c.Now().After(one.At):
+		return "written"
+	}
+	return one.Reason
+}
+
+// printTalk writes which transcripts were read.
+func (c *Call) printTalk(p *span.Printer, t *talk) {
+	p.Key("transcripts").Array()
+	for _, one := range t.all {
+		p.Object()
+		p.Key("path").String(one.Path)
+		p.Key("sessionId").String(one.ID)
+		p.Key("reason").String(one.Reason)
+		p.Key("state").String(c.state(one))
+		if p.Key("bytes"); one.Missing || one.Bytes < 0 {
+			p.Null()
+		} else {
+			p.Int(one.Bytes)
+		}
+		stamp(p, "at", stampOf(one.At))
+		p.End()
+	}
+	p.End()
+}
+
+func stampOf(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return at.UnixMilli()
+}
+
+// flaws are the broken rows of an answer, in words.
+func flaws(p *store.Page) (texts []string) {
+	for _, f := range p.Findings {
+		where := fmt.Sprintf("byte %d", f.Byte)
+		if f.At.Line > 0 {
+			where = fmt.Sprintf("line %d, byte %d", f.At.Line, f.Byte)
+		}
+		text := fmt.Sprintf("%s: %s: %s", f.Of, where, f.Code)
+		if f.Why != "" {
+			text += " (" + f.Why + ")"
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// tellFlaws says which rows could not be read. The answer is a partial one then, except where all that is wrong is that the last line
+// of a transcript that is still written has not come to its end.
+func (c *Call) tellFlaws(p *store.Page) error {
+	texts := flaws(p)
+	for i, text := range texts {
+		if i == 5 {
+			c.Warnf("and %d more rows that cannot be read; --json names the first %d", p.Broken-i, len(texts))
+			break
+		}
+		c.Warnf("%s", text)
+	}
+	if p.Lost {
+		c.Warnf("a row that moves the end of the branch points at a row that is not there; what is shown may be more than one branch")
+	}
+	if p.Broken > 1 || p.Broken == 1 && !p.Torn {
+		return Status(ExitFailed)
+	}
+	return nil
+}
+
+// printFlaws writes errors[].
+func printFlaws(p *span.Printer, page *store.Page) {
+	if page.Broken == 0 {
+		return
+	}
+	texts := flaws(page)
+	p.Key("errors").Array()
+	for i, f := range page.Findings {
+		p.Object()
+		p.Key("code").String(string(f.Code))
+		p.Key("path").String(f.Of.Path)
+		if p.Key("line"); f.At.Line > 0 {
+			p.Int(int64(f.At.Line))
+		} else {
+			p.Null()
+		}
+		p.Key("byte").Int(f.Byte)
+		p.Key("message").String(texts[i])
+		p.End()
+	}
+	p.End()
+}
+
+// redactor masks what looks like a credential, what logging.redactPatterns say, and the secrets that the configuration itself holds.
+func (c *Call) redactor(cfg *config.Config) *visible.Redactor {
+	r := &visible.Redactor{}
+	if patterns, ok := cfg.Value("logging", "redactPatterns"); ok {
+		for _, item := range patterns.Items {
+			text, _ := item.Str()
+			re, err := visible.Pattern(text)
+			if err != nil {
+				c.Warnf("configuration: logging.redactPatterns: %q is passed over: %v", text, err)
+				continue
+			}
+			r.Patterns = append(r.Patterns, re)
+		}
+	}
+	if root, ok := cfg.Value(); ok {
+		secrets(root, cfg.Getenv, func(s string) { r.Values = append(r.Values, s) })
+	}
+	return r
+}
+
+// secrets finds the values in a configuration whose names say that they are secret, and the variables that it takes some from.
+func secrets(n *config.Node, env func(string) string, found func(string)) {
+	for _, item := range n.Items {
+		secrets(item, env, found)
+	}
+	for _, m := range n.Members {
+		name := strings.ToLower(m.Key)
+		secret := false
+		for _, end := range []string{"token", "password", "apikey", "secret", "privatekey", "api_key"} {
+			secret = secret || strings.HasSuffix(name, end)
+		}
+		if text, ok := m.Value.Str(); ok && secret {
+			found(text)
+		} else if id, ok := m.Value.At("id").Str(); ok && secret {
+			if source, _ := m.Value.At("source").Str(); source == "env" {
+				if v := env(id); v != "" {
+					found(v)
+				}
+			}
+		}
+		secrets(m.Value, env, found)
+	}
+}

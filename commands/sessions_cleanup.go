@@ -1,0 +1,281 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oc/config"
+	"oc/gateway"
+	"oc/maintenance"
+	"oc/maintenance/journal"
+	"oc/store"
+	"oc/store/lock"
+	"oc/store/span"
+)
+
+func sessionsCleanup() *Command {
+	return &Command{
+		Name:  "cleanup",
+		Short: "apply retention, caps and the disk budget, with a plan, a reason for each change, and undo",
+		Long: "Works out what session.maintenance and the flags ask for, shows it with --dry-run, and applies the very same plan without it. What goes is saved first and comes back " +
+			"with oc undo, for 7 days unless --keep-undo says otherwise.\n\n" +
+			"Sessions whose transcript is locked or was written in the last five minutes stay, an impossible time never makes a session old, and transcripts with messages that no " +
+			"session names are archived rather than deleted. A store that is damaged or missing is refused: nothing is taken for empty.\n\n" +
+			"Without any flag the configured limits apply. --older-than, --kind and --empty select sessions by hand instead.",
+		Flags: slices.Concat([]Flag{agentFlag, allAgentsFlag, storeFlag}, []Flag{
+			{Name: "dry-run", Help: "show the plan and change nothing"},
+			{Name: "enforce", Help: "apply the limits although the configured mode is warn"},
+			{Name: "fix-missing", Help: "also remove sessions whose transcript is gone or holds no message"},
+			{Name: "fix-dm-scope", Help: "also remove direct sessions that session.dmScope \"main\" leaves unused"},
+			{Name: "active-key", Value: "KEY", Repeatable: true, Help: "a session that is in use and stays"},
+			{Name: "cron", Help: "also apply cron.sessionRetention to the runs of cron jobs"},
+			{Name: "older-than", Value: "DURATION", Help: "by hand: sessions not written for so long", Takes: "a duration such as 30d or 12h", Check: IsDuration},
+			{Name: "kind", Value: "KIND", Repeatable: true, Help: "by hand: sessions of this kind", Takes: "one of " + strings.Join(kinds, ", "), Check: func(s string) bool { return slices.Contains(kinds, s) }},
+			{Name: "empty", Help: "by hand: sessions without any message"},
+			{Name: "include-protected", Help: "by hand: take protected sessions too"},
+			{Name: "keep-unlinked", Help: "leave transcripts that no session names where they are"},
+			{Name: "limit-actions", Value: "N", Help: "show at most so many actions", Takes: "a positive whole number", Check: IsCount},
+			keepUndoFlag, purgeFlag, besideGatewayFlag,
+		}),
+		Examples: []Example{
+			{"oc sessions cleanup --dry-run", "what would go, and why"},
+			{"oc sessions cleanup --all-agents --json", "for cron: apply, and say what was done"},
+			{"oc sessions cleanup --older-than 90d --kind cron-run --dry-run", "a selection by hand"},
+		},
+		Exits: []int{ExitLimit, ExitBusy, ExitRefused},
+		Run:   cleanup,
+	}
+}
+
+var (
+	keepUndoFlag      = Flag{Name: "keep-undo", Value: "DURATION", Default: "7d", Help: "how long runs can be taken back", Takes: "a duration such as 7d or 48h", Check: IsDuration}
+	purgeFlag         = Flag{Name: "purge", Help: "save nothing: what goes cannot be brought back"}
+	besideGatewayFlag = Flag{Name: "beside-gateway", Help: "change files although a gateway lives that may write them too"}
+)
+
+// cleaned is one store of a cleanup.
+type cleaned struct {
+	target store.Target
+	done   *maintenance.Done
+	err    error
+}
+
+func cleanup(ctx context.Context, c *Call) error {
+	cfg, err := c.load()
+	if err != nil {
+		return err
+	}
+	targets, err := c.targets(cfg, c.Bool("all-agents"))
+	if err != nil {
+		return err
+	}
+	policy, warnings, err := maintenance.ReadPolicy(cfg, c.orders())
+	var unreadable *maintenance.Unreadable
+	if errors.As(err, &unreadable) {
+		return Refusef("%w", err)
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		c.Warnf("configuration: %s", w.String())
+	}
+	dry := c.Bool("dry-run")
+	if !dry {
+		if err := c.mayChange(ctx, cfg); err != nil {
+			return err
+		}
+	}
+	w := c.worker(cfg)
+	var all []cleaned
+	for _, t := range targets {
+		x := cleaned{target: t}
+		if x.err = fileEra(ctx, cfg, t); x.err == nil {
+			if dry {
+				x.done, x.err = rehearse(ctx, cfg, t, policy, c.Now())
+			} else {
+				bar := c.Progress("cleaning " + t.Agent)
+				w.Progress = func(done, total int) { bar.Set(int64(done), int64(total)) }
+				x.done, x.err = w.Apply(ctx, t, policy, func(s *maintenance.Snapshot) (*maintenance.Plan, error) {
+					return maintenance.Make(policy, s, c.Now()), nil
+				})
+				bar.Done()
+			}
+		}
+		if x.err != nil {
+			x.err = changeError(x.err, x.done)
+		}
+		all = append(all, x)
+	}
+	return c.reportCleanup(all, policy, dry)
+}
+
+func (c *Call) orders() maintenance.Orders {
+	return maintenance.Orders{
+		Enforce: c.Bool("enforce"), FixMissing: c.Bool("fix-missing"), FixDMScope: c.Bool("fix-dm-scope"), Cron: c.Bool("cron"),
+		KeepUnlinked: c.Bool("keep-unlinked"), IncludeProtected: c.Bool("include-protected"), ActiveKeys: c.Strings("active-key"),
+		OlderThan: float64(c.Duration("older-than").Milliseconds()), Kinds: c.Strings("kind"), Empty: c.Bool("empty"), Named: c.Given("store"),
+	}
+}
+
+// patience is how long a change waits for another oc.
+const patience = 5 * time.Second
+
+// worker applies plans for this command line.
+func (c *Call) worker(cfg *config.Config) *maintenance.Worker {
+	return &maintenance.Worker{
+		Config: cfg, Machine: lock.Local(), Now: c.Now, Wait: patience, Command: c.line(),
+		Purge: c.Bool("purge"), Keep: c.Duration("keep-undo"),
+	}
+}
+
+// line is the command as it was given, without the values of secrets.
+func (c *Call) line() string {
+	line := words(c.Path)
+	for _, s := range c.flags {
+		if line += " --" + s.flag.Name; !s.flag.isSwitch() && !s.flag.Secret {
+			line += " " + s.value
+		}
+	}
+	return strings.Join(append([]string{line}, c.Args...), " ")
+}
+
+// mayChange refuses a change while somebody else owns the state, or may.
+func (c *Call) mayChange(ctx context.Context, cfg *config.Config) error {
+	if c.Bool("beside-gateway") {
+		return nil
+	}
+	o := c.owner(ctx, cfg)
+	if o.Life == gateway.None {
+		return nil
+	}
+	var why []string
+	for _, e := range o.Evidence {
+		if e.Points != gateway.None {
+			why = append(why, e.Says)
+		}
+	}
+	what := "a gateway owns the state"
+	if o.Life == gateway.Maybe {
+		what = "whether a gateway owns the state is not known"
+	}
+	return Refusef("%s (%s): nothing was changed; stop it, or give --beside-gateway to change files all the same", what, strings.Join(why, "; "))
+}
+
+// fileEra refuses what cannot be changed here yet: sessions in a database.
+func fileEra(ctx context.Context, cfg *config.Config, t store.Target) error {
+	if t.Named && t.Index != "" {
+		return nil
+	}
+	s, err := store.Open(ctx, cfg, t)
+	if s.Era == store.SQLiteEra {
+		return Refusef("the sessions of agent %s are in the database %s; this oc cleans stores of the file era only, nothing was changed", t.Agent, s.Path)
+	}
+	var damage *store.Damage
+	if err != nil && !errors.As(err, &damage) {
+		return err
+	}
+	return nil
+}
+
+// rehearse plans without applying.
+func rehearse(ctx context.Context, cfg *config.Config, t store.Target, p *maintenance.Policy, now time.Time) (*maintenance.Done, error) {
+	s, err := maintenance.Take(ctx, cfg, t, p, lock.Local(), now)
+	if err != nil {
+		return nil, err
+	}
+	return &maintenance.Done{Plan: maintenance.Make(p, s, now), Snapshot: s}, nil
+}
+
+// changeError gives a change that was not made its exit status.
+func changeError(err error, d *maintenance.Done) error {
+	var damage *store.Damage
+	var missing *maintenance.Missing
+	var unreadable *maintenance.Unreadable
+	var changed *maintenance.Changed
+	switch {
+	case errors.As(err, &damage):
+		return &Error{Exit: ExitRefused, Code: "damaged", Err: fmt.Errorf("%w; nothing was changed", err), Details: map[string]any{"path": damage.Path, "byte": damage.Offset, "reason": damage.Reason}}
+	case errors.As(err, &missing), errors.As(err, &unreadable):
+		return &Error{Exit: ExitRefused, Err: fmt.Errorf("%w; nothing was changed", err)}
+	case errors.As(err, &changed), errors.Is(err, lock.ErrBusy):
+		return &Error{Exit: ExitBusy, Err: err}
+	case errors.Is(err, context.Canceled):
+		if d != nil && d.Run != nil && d.Run.Unfinished() {
+			return &Error{Exit: ExitInterrupted, Err: fmt.Errorf("interrupted in run %s; the next change finishes it", d.Run.ID)}
+		}
+		return &Error{Exit: ExitInterrupted, Err: errors.New("interrupted; nothing was changed")}
+	case errors.Is(err, journal.ErrUnfinished):
+		return &Error{Exit: ExitBusy, Err: err}
+	}
+	return err
+}
+
+// reportCleanup says what was, or would be, done.
+func (c *Call) reportCleanup(all []cleaned, p *maintenance.Policy, dry bool) error {
+	var failed failures
+	exit := ExitDone
+	for _, x := range all {
+		if x.err != nil {
+			if len(all) == 1 {
+				return x.err
+			}
+			failed = append(failed, failure{x.target.Agent, x.target.Index, x.err})
+			status, _ := classify(x.err)
+			exit = max(exit, status)
+			continue
+		}
+		c.remarkRun(x.done)
+		if len(x.done.Skipped) > 0 {
+			exit = max(exit, ExitFailed)
+		}
+		if len(x.done.Plan.Unmet) > 0 && exit == ExitDone {
+			exit = ExitLimit
+		}
+	}
+	if c.JSON() {
+		err := c.Document(func(pr *span.Printer) error {
+			cleanupDocument(pr, all, failed, p, dry, int(c.Int("limit-actions")))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	} else {
+		for i, x := range all {
+			if x.err == nil {
+				if i > 0 {
+					c.Out.Printf("\n")
+				}
+				cleanupText(c, x, len(all) > 1, dry)
+			}
+		}
+	}
+	for _, f := range failed {
+		c.Warnf("%v", f.err)
+	}
+	if exit != ExitDone {
+		return Status(exit)
+	}
+	return nil
+}
+
+// remarkRun tells what is to know of a run beside its actions.
+func (c *Call) remarkRun(d *maintenance.Done) {
+	for _, r := range d.Recovered {
+		c.Warnf("an earlier run, %s, had been cut short and was %s: %s", r.Run.ID, r.Did, r.Why)
+	}
+	for _, p := range d.Plan.Problems {
+		c.Warnf("%s", p)
+	}
+	for _, s := range d.Skipped {
+		c.Warnf("%s was left as it is: %s", s.Action.Target, s.Reason)
+	}
+	for _, u := range d.Plan.Unmet {
+		c.Warnf("%s", u.Reason)
+	}
+}

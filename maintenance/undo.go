@@ -1,0 +1,89 @@
+package maintenance
+
+import (
+	"context"
+	"slices"
+
+	"oc/maintenance/journal"
+)
+
+// A Past is a run and the journal that keeps it.
+type Past struct {
+	*journal.Run
+	Facts   Facts
+	Home    string // the directory in whose .oc it is
+	Journal *journal.Journal
+}
+
+// Possible says why a run cannot be taken back; "" where it can.
+func (p *Past) Possible() string {
+	switch {
+	case p.State != journal.Done && p.State != journal.Undoing:
+		return "it is " + string(p.State)
+	case p.Purge:
+		return "nothing was saved"
+	case p.Expired:
+		return "its saved bytes were given up"
+	}
+	return ""
+}
+
+// Past lists the runs of the journal that keeps those of a store, "" for the
+// default agent's, the oldest first. What cannot be read of them is returned
+// beside.
+func (w *Worker) Past(store string) (all []Past, problems []error) {
+	if store == "" {
+		store = w.Config.StorePath(w.Config.DefaultAgent())
+	}
+	j, err := w.Journal(store)
+	if err != nil {
+		return nil, []error{err}
+	}
+	runs, problems := j.List()
+	for i := range runs {
+		all = append(all, Past{&runs[i], FactsOf(&runs[i]), Home(w.Config, store), j})
+	}
+	return all, problems
+}
+
+// Last is the runs of the last command that can be taken back, the newest
+// first: a command may have made one for each store.
+func Last(all []Past, fits func(*Past) bool) []Past {
+	var last []Past
+	group := ""
+	for i := len(all) - 1; i >= 0; i-- {
+		p := all[i]
+		if p.Possible() != "" || fits != nil && !fits(&p) {
+			continue
+		}
+		of := p.Facts.Group
+		if of == "" {
+			of = p.ID
+		}
+		if group == "" {
+			group = of
+		}
+		if of != group {
+			break
+		}
+		last = append(last, p)
+	}
+	return last
+}
+
+// Undo takes a run back. What has changed since is left and said.
+func (p *Past) Undo(ctx context.Context, dry bool) (*journal.Run, []journal.Outcome, error) {
+	if !dry {
+		if _, err := p.Journal.Recover(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	return p.Journal.Undo(ctx, p.ID, journal.UndoOptions{DryRun: dry})
+}
+
+// Conflicts are the outcomes that left something as it is.
+func Conflicts(all []journal.Outcome) []journal.Outcome {
+	return slices.DeleteFunc(slices.Clone(all), func(o journal.Outcome) bool {
+		return o.Result != journal.Conflict && o.Result != journal.Lost && len(o.Notes) == 0
+	})
+}

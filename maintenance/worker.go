@@ -1,0 +1,299 @@
+package maintenance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"oc/config"
+	"oc/maintenance/journal"
+	"oc/store"
+	"oc/store/lock"
+)
+
+// A Worker applies plans to the stores of one installation, and takes runs
+// back. Every change of sessions goes through it (design "Applying"): under the
+// lock of the journal, with all that goes saved first, each step verified at
+// the last moment, finished or rolled back after a kill.
+type Worker struct {
+	Config  *config.Config
+	Machine lock.Machine
+	Now     func() time.Time
+	Wait    time.Duration // for another oc that is at work
+	Command string        // what the user asked for, for the manifest
+	Group   string        // runs of one command; the first run's id where it is ""
+	Purge   bool          // save nothing
+	Keep    time.Duration // how long runs can be taken back; 0: DefaultKeep
+
+	Progress func(done, total int) // of the steps of a run; may be nil
+	FS       journal.FS            // for tests; nil: the real one
+}
+
+// DefaultKeep is how long a run can be taken back.
+const DefaultKeep = 7 * 24 * time.Hour
+
+// Facts are what a run's manifest says of it for people and later commands.
+type Facts struct {
+	Command string `json:"command"`
+	Group   string `json:"group,omitempty"` // the first run of the same command; "" for that run itself
+	Agent   string `json:"agent"`
+	Store   string `json:"store"`
+	Rows    int    `json:"rows"`  // that were dropped or written
+	Files   int    `json:"files"` // that were moved or removed
+}
+
+// FactsOf reads what a manifest says; the zero Facts where it says nothing.
+func FactsOf(r *journal.Run) (f Facts) {
+	_ = json.Unmarshal(r.Facts, &f) // a manifest without them is still a run
+	return f
+}
+
+// A Done is a plan and what came of it.
+type Done struct {
+	Plan      *Plan
+	Snapshot  *Snapshot
+	Run       *journal.Run // nil where nothing was to be done
+	Skipped   []Skip       // actions that were not done after all
+	Recovered []journal.Recovery
+	Expired   []string // runs whose saved bytes were given up now
+}
+
+// A Skip is an action that the disk did not allow.
+type Skip struct {
+	Action *Action
+	Reason string
+}
+
+// Freed is what the files that went had, and Saved what of it is kept for undo,
+// in bytes on disk.
+func (d *Done) Freed() (freed, saved int64) {
+	if d.Run == nil {
+		return 0, 0
+	}
+	return d.Run.Freed, d.Run.Saved
+}
+
+// Changed is a store that is being changed by somebody else: it was planned
+// twice, and twice it was not as planned.
+type Changed struct{ Store string }
+
+func (e *Changed) Error() string {
+	return fmt.Sprintf("the session store %s keeps changing: somebody else is writing there; nothing was changed, try again", e.Store)
+}
+
+// Is makes it an ErrChanged.
+func (e *Changed) Is(target error) bool { return target == journal.ErrChanged }
+
+// Home is the directory in whose .oc the runs of a store are kept: the state,
+// or the store's own where no agent of the state has that store.
+func Home(c *config.Config, index string) string {
+	agents := c.StoreAgents()
+	if slices.ContainsFunc(agents, func(id string) bool { return c.StorePath(id) == index }) ||
+		slices.ContainsFunc(c.DiskAgents(), func(d config.DiskAgent) bool {
+			return d.Store == index || filepath.Join(d.Sessions, config.StoreFile) == index
+		}) {
+		return realDir(c.StateDir)
+	}
+	return realDir(filepath.Dir(index))
+}
+
+// Journal opens the journal for a store. It touches nothing.
+func (w *Worker) Journal(index string) (*journal.Journal, error) {
+	home := Home(w.Config, index)
+	roots := []string{home}
+	add := func(dir string) {
+		if dir = realDir(dir); !slices.ContainsFunc(roots, func(r string) bool { return dir == r || within(dir, r) }) {
+			roots = append(roots, dir)
+		}
+	}
+	if home == realDir(w.Config.StateDir) {
+		for _, id := range w.Config.StoreAgents() {
+			add(filepath.Dir(w.Config.StorePath(id)))
+		}
+	}
+	slices.Sort(roots[1:])
+	return journal.Open(journal.Options{Base: home, Roots: roots, Now: w.Now, Wait: w.Wait, FS: w.FS, Resolver: rowMerger{}})
+}
+
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != "." && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// realDir follows the links of a directory as far as it exists.
+func realDir(dir string) string {
+	if r, err := filepath.EvalSymlinks(dir); err == nil {
+		return r
+	}
+	if parent := filepath.Dir(dir); parent != dir {
+		return filepath.Join(realDir(parent), filepath.Base(dir))
+	}
+	return dir
+}
+
+// realPath is a file's path with the links of its directory followed, not its
+// own.
+func realPath(path string) string {
+	return filepath.Join(realDir(filepath.Dir(path)), filepath.Base(path))
+}
+
+// Apply plans a change of the store of a target and applies it. What a killed
+// run has left is finished or rolled back first. make gets the snapshot and
+// returns the plan; it is called again when the store has changed meanwhile.
+//
+// The error is a *row.Damage or *Missing for a store that is not fit to be
+// changed, a *Changed, a *journal.RoomError, lock.ErrBusy, or one of the
+// system; all is then as before, unless Done.Run says otherwise.
+func (w *Worker) Apply(ctx context.Context, t store.Target, p *Policy, make func(*Snapshot) (*Plan, error)) (*Done, error) {
+	j, err := w.Journal(t.Index)
+	if err != nil {
+		return nil, err
+	}
+	d := &Done{}
+	if d.Recovered, err = j.Recover(ctx); err != nil {
+		return d, fmt.Errorf("finish an earlier run: %w", err)
+	}
+	for try := 1; ; try++ {
+		if err := w.plan(ctx, d, t, p, make); err != nil || d.Plan.Empty() {
+			return d, err
+		}
+		err := w.apply(ctx, j, d)
+		if !errors.Is(err, journal.ErrChanged) {
+			return d, err
+		}
+		if try == 2 {
+			return d, &Changed{t.Index}
+		}
+	}
+}
+
+func (w *Worker) plan(ctx context.Context, d *Done, t store.Target, p *Policy, make func(*Snapshot) (*Plan, error)) (err error) {
+	if d.Snapshot, err = Take(ctx, w.Config, t, p, w.Machine, w.Now()); err != nil {
+		return err
+	}
+	d.Plan, err = make(d.Snapshot)
+	return err
+}
+
+func (w *Worker) apply(ctx context.Context, j *journal.Journal, d *Done) (err error) {
+	release, err := j.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	steps, of, err := w.steps(d)
+	if err != nil {
+		return err
+	}
+	facts := Facts{Command: w.Command, Group: w.Group, Agent: d.Plan.Agent, Store: d.Plan.Store}
+	for i := range d.Plan.Actions {
+		switch a := &d.Plan.Actions[i]; {
+		case !a.Applies:
+		case a.Kind == DropRow || a.Kind == PutRow:
+			facts.Rows++
+		case a.Kind == Move || a.Kind == Remove:
+			facts.Files++
+		}
+	}
+	said, err := json.Marshal(facts)
+	if err != nil {
+		return err
+	}
+	d.Run, err = j.Apply(ctx, journal.Plan{Facts: said, Purge: w.Purge, Steps: steps, Progress: w.Progress})
+	if err != nil {
+		return err
+	}
+	if w.Group == "" {
+		w.Group = d.Run.ID
+	}
+	for i := range d.Run.Steps {
+		if s := &d.Run.Steps[i]; s.Skipped != "" {
+			d.Skipped = append(d.Skipped, Skip{of[s.Path], s.Skipped})
+		}
+	}
+	keep := w.Keep
+	if keep == 0 {
+		keep = DefaultKeep
+	}
+	if d.Expired, _, err = j.ExpireOlder(ctx, keep); err != nil {
+		return fmt.Errorf("the change is done; giving up the bytes of old runs failed: %w", err)
+	}
+	return nil
+}
+
+// steps are the plan as the journal does it: what a new store names, the store,
+// what it no longer names.
+func (w *Worker) steps(d *Done) (steps []journal.Step, of map[string]*Action, err error) {
+	of = map[string]*Action{}
+	add := func(s journal.Step, a *Action) {
+		steps = append(steps, s)
+		of[s.Path] = a
+	}
+	for i := range d.Plan.Actions {
+		a := &d.Plan.Actions[i]
+		if !a.Applies {
+			continue
+		}
+		switch a.Kind {
+		case Rewrite:
+			s, err := storeStep(d.Snapshot, d.Plan)
+			if err != nil {
+				return nil, nil, err
+			}
+			add(s, a)
+		case Move, Remove:
+			s := journal.Step{Kind: journal.Move, Phase: a.phase(), Path: realPath(a.Target)}
+			if a.Kind == Remove {
+				s.Kind = journal.Remove
+				if s.Facts, err = usageFacts(a); err != nil {
+					return nil, nil, err
+				}
+			} else {
+				s.To = realPath(a.To)
+			}
+			if f := a.File(d.Snapshot); f != nil && f.Info != nil {
+				stamp := journal.StampOf(f.Info)
+				s.Expect = &stamp
+			}
+			add(s, a)
+		}
+	}
+	return steps, of, nil
+}
+
+// phase is when a file is moved: before the store is swapped where the new
+// store names it, else after.
+func (a *Action) phase() journal.Phase {
+	if a.Place {
+		return journal.Place
+	}
+	return journal.Clear
+}
+
+// storeStep swaps the store, or makes it where there is none.
+func storeStep(s *Snapshot, p *Plan) (journal.Step, error) {
+	text := NewStore(s, p)
+	write := func(out io.Writer) error {
+		_, err := out.Write(text)
+		return err
+	}
+	if s.Absent {
+		return journal.Step{Kind: journal.Create, Phase: journal.Swap, Path: realPath(s.Store), Mode: 0o600, Content: write}, nil
+	}
+	path := realPath(s.Store)
+	if s.Linked { // the file that the link leads to is the store
+		real, err := filepath.EvalSymlinks(s.Store)
+		if err != nil {
+			return journal.Step{}, fmt.Errorf("follow the link %s: %w", s.Store, err)
+		}
+		path = real
+	}
+	stamp := journal.StampOf(s.Info)
+	return journal.Step{Kind: journal.Replace, Phase: journal.Swap, Path: path, Content: write, Expect: &stamp, Hook: rowHook}, nil
+}
