@@ -94,7 +94,7 @@ func (d *draft) free(i int, uses []int, asked Rule) bool {
 		d.leave(i, SharedID, asked, "another row of the store names it")
 		return false
 	}
-	if by, why := d.guard(i, false); by != "" && by != Neighbour {
+	if by, why := d.guard(i); by != "" && by != Neighbour {
 		d.leave(i, by, asked, why)
 		return false
 	}
@@ -205,7 +205,7 @@ func (d *draft) unlinked() {
 		if d.isTemp(f) {
 			rule, reason = OldTemp, fmt.Sprintf("a write that did not end left it %s ago", ago(d.now-f.written()))
 		}
-		if by, why := d.guard(i, false); by != "" && (rule == Unlinked || by == Locked) {
+		if by, why := d.guard(i); by != "" && (rule == Unlinked || by == Locked) {
 			d.leave(i, by, rule, why)
 			continue
 		}

@@ -143,7 +143,7 @@ func (w *sweep) takeAll(files []int, notes bool) {
 			return
 		}
 		f := &d.s.Files[i]
-		by, why := d.guard(i, f.isArtifact() && d.moved[i] == 0)
+		by, why := d.guard(i)
 		if by == "" && d.p.KeepUnlinked && f.Class == jsonfile.Live && d.moved[i] == 0 && f.Content != Empty {
 			by, why = KeptUnlinked, keptUnlinked
 		}
@@ -228,7 +228,7 @@ func (w *sweep) evict(at int) {
 		if w.uses[i] > 0 {
 			continue
 		}
-		if by, _ := d.guard(i, false); by == "" || by == Neighbour {
+		if by, _ := d.guard(i); by == "" || by == Neighbour {
 			w.take(i)
 			w.owner[i] = at
 		}

@@ -121,15 +121,13 @@ func (d *draft) do(a Action) {
 
 // guard is the rule that protects a file; "" where it may go. Only files that
 // no row of this store names are asked about.
-func (d *draft) guard(i int, recent bool) (Rule, string) {
+func (d *draft) guard(i int) (Rule, string) {
 	f := &d.s.Files[i]
 	switch {
 	case f.Held != "":
 		return Locked, "its transcript is locked: " + f.Held
 	case f.foreign != "":
 		return SharedID, "a row of " + f.foreign + " names it"
-	case recent && f.written() > d.now-recently:
-		return RecentBytes, "it was " + lastWritten(d.now-f.written())
 	case d.s.Blind != "" && (f.isArtifact() || f.blob):
 		return Neighbour, "which files another store in the directory names is unknown: " + d.s.Blind
 	}

@@ -178,10 +178,6 @@ func object(pairs ...any) []byte {
 // route is a delivery route in its parts, each raw JSON or nil.
 type route struct{ channel, account, to, rawTo, chatType, thread, kind, source []byte }
 
-func (r route) empty() bool {
-	return r.channel == nil && r.account == nil && r.to == nil && r.thread == nil
-}
-
 func (r route) raw() []byte {
 	var target, thread []byte
 	if r.to != nil {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"oc/store/span"
 )
@@ -294,9 +295,18 @@ func conversationText(id string, messages, pad int) string {
 	return out.String()
 }
 
+// asciiJSON is a text as the recorder wrote it: in plain ASCII.
 func asciiJSON(s string) string {
-	q, _ := json.Marshal(s)
-	return string(q)
+	out := []byte{'"'}
+	for _, u := range utf16.Encode([]rune(s)) {
+		if u < 0x80 {
+			q, _ := json.Marshal(string(rune(u)))
+			out = append(out, q[1:len(q)-1]...)
+		} else {
+			out = fmt.Appendf(out, "\\u%04x", u)
+		}
+	}
+	return string(append(out, '"'))
 }
 
 // plain lists the files below a directory, without links, relative to it.

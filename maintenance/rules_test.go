@@ -161,10 +161,10 @@ func TestRules(t *testing.T) {
 			[]string{"remove budget header.jsonl", "stays group agent:main:discord:group:1", "stays keep-unlinked lost.jsonl"},
 		},
 		{
-			"the budget takes unlinked history, not what is being written",
-			state(`{"session":{"maintenance":{"maxDiskBytes":100}}}`, []string{entry("agent:main:discord:group:1", 0, `"sessionId":"a"`)}, talk("lost.jsonl", aDay), talk("now.jsonl", 1000)),
+			"the budget takes unlinked history, the oldest first, but none that is locked",
+			state(`{"session":{"maintenance":{"maxDiskBytes":100}}}`, []string{entry("agent:main:discord:group:1", 0, `"sessionId":"a"`)}, talk("lost.jsonl", aDay), talk("now.jsonl", 1000), talk("held.jsonl", aDay), fmt.Sprintf(lock, "held.jsonl")),
 			Orders{},
-			[]string{"remove budget lost.jsonl", "stays group agent:main:discord:group:1", "stays recent-bytes now.jsonl"},
+			[]string{"remove budget lost.jsonl", "remove budget now.jsonl", "stays group agent:main:discord:group:1", "stays locked held.jsonl"},
 		},
 		{
 			"a file of two rows stays with the other",
