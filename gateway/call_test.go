@@ -465,3 +465,25 @@ func TestNoSignOfLife(t *testing.T) {
 		}
 	})
 }
+
+// A gateway that stops reading does not hold a call beyond its time.
+func TestRequestThatIsNotTaken(t *testing.T) {
+	hello := greeting(t, "2026.9.6")
+	stop := make(chan struct{})
+	defer close(stop)
+	o := listen(t, func(ctx context.Context, ws *websocket.Conn) {
+		if greet(ctx, ws, hello) {
+			<-stop
+		}
+	})
+	c := dial(t, o)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	within(t, 10*time.Second, "call", func() {
+		_, err := c.Call(ctx, "x", huge(24<<20))
+		if e := (*Error)(nil); !errors.As(err, &e) || e.Fault != Silent || !e.Sent {
+			t.Errorf("%v", err)
+		}
+	})
+	within(t, 5*time.Second, "close", func() { c.Close() })
+}

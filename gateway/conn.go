@@ -76,42 +76,37 @@ func (c *Conn) Close() error {
 // at most once, whatever happens. The error is an *Error: its Sent says that the
 // request had gone out without an answer.
 func (c *Conn) Call(ctx context.Context, method string, params any) (json.RawMessage, error) {
-	e := c.call(ctx, method, params)
-	if e.err != nil {
-		e.err.Doing, e.err.Host = "call "+method+" on", c.host
-		return nil, e.err
+	payload, e := c.call(ctx, method, params)
+	if e != nil {
+		e.Doing, e.Host = "call "+method+" on", c.host
+		return nil, e
 	}
-	return e.payload, nil
+	return payload, nil
 }
 
-type outcome struct {
-	payload json.RawMessage
-	err     *Error
-}
-
-func (c *Conn) call(ctx context.Context, method string, params any) outcome {
+func (c *Conn) call(ctx context.Context, method string, params any) (json.RawMessage, *Error) {
 	id, answer := c.expect()
 	defer c.forget(id)
 	request, err := encode(id, method, params)
 	if err != nil {
-		return outcome{err: &Error{Fault: Failed, Says: said(err.Error(), c.secrets...), Err: err}}
+		return nil, &Error{Fault: Failed, Says: said(err.Error(), c.secrets...), Err: err}
 	}
 	if limit := c.Hello.MaxPayload; limit > 0 && len(request) > limit {
-		return outcome{err: &Error{Fault: Failed, Says: fmt.Sprintf("the request has %d bytes and the gateway takes %d", len(request), limit)}}
+		return nil, &Error{Fault: Failed, Says: fmt.Sprintf("the request has %d bytes and the gateway takes %d", len(request), limit)}
 	}
-	if ctx.Err() != nil {
-		return outcome{err: explain(ctx, ctx.Err(), c.secrets)}
+	if err := ctx.Err(); err != nil {
+		return nil, explain(ctx, err, c.secrets)
 	}
 	select {
 	case <-c.done:
-		return outcome{err: c.lost(false)}
+		return nil, c.lost(false)
 	default:
 	}
 	// From here on the gateway may have it, whatever the error says.
 	if err := c.ws.Write(ctx, websocket.MessageText, request); err != nil {
 		e := explain(ctx, err, c.secrets)
 		e.Sent = true
-		return outcome{err: e}
+		return nil, e
 	}
 	select {
 	case f := <-answer:
@@ -119,20 +114,21 @@ func (c *Conn) call(ctx context.Context, method string, params any) outcome {
 	case <-ctx.Done():
 		e := explain(ctx, ctx.Err(), c.secrets)
 		e.Sent = true
-		return outcome{err: e}
+		return nil, e
 	case <-c.done:
 		select {
 		case f := <-answer: // it came just before the end
 			return c.weigh(f)
 		default:
-			return outcome{err: c.lost(true)}
+			return nil, c.lost(true)
 		}
 	}
 }
 
-func (c *Conn) weigh(f frame) outcome {
+// weigh tells an answer from an error.
+func (c *Conn) weigh(f frame) (json.RawMessage, *Error) {
 	if f.ok {
-		return outcome{payload: f.payload}
+		return f.payload, nil
 	}
 	e := failure(f.failure, c.secrets)
 	switch {
@@ -141,7 +137,7 @@ func (c *Conn) weigh(f frame) outcome {
 	case e.Code == "FORBIDDEN" || strings.HasPrefix(e.Says, "missing scope"):
 		e.Fault, e.Detail = Denied, "MISSING_SCOPE"
 	}
-	return outcome{err: e}
+	return nil, e
 }
 
 // lost is the end of the connection as a call sees it.

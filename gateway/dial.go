@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,16 @@ const Protocol = 4
 // Budget is how long a connection may take when nothing else is said, as in
 // OpenClaw.
 const Budget = 10 * time.Second
+
+// BudgetOf is Budget, or what OPENCLAW_HANDSHAKE_TIMEOUT_MS says if that is
+// more, as in OpenClaw; at most an hour.
+func BudgetOf(env func(string) string) time.Duration {
+	ms, err := strconv.ParseInt(strings.TrimSpace(env("OPENCLAW_HANDSHAKE_TIMEOUT_MS")), 10, 64)
+	if err != nil {
+		return Budget
+	}
+	return max(Budget, time.Duration(min(max(ms, 0), 3600_000))*time.Millisecond)
+}
 
 // Options say whom to call and as whom.
 type Options struct {
@@ -90,7 +101,7 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 			}
 		case starting != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 			err = starting // the last try was cut short
-		case err.wantsIdentity() && id == nil && o.Identity != nil:
+		case d.wantsIdentity(err) && id == nil && o.Identity != nil:
 			made, cause := o.Identity()
 			if cause == nil && made != nil {
 				id = made
@@ -102,6 +113,15 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 		}
 		return nil, err
 	}
+}
+
+// wantsIdentity reports a gateway that would let oc in with a device identity:
+// it says so, or it is on another machine and grants nothing. Through a tunnel
+// a gateway elsewhere looks like one on loopback, so the address is not asked in
+// the first case.
+func (d *dialing) wantsIdentity(e *Error) bool {
+	name, _, _ := net.SplitHostPort(d.host)
+	return e.Fault == Denied && (e.Detail == "DEVICE_IDENTITY_REQUIRED" || (e.Detail == "MISSING_SCOPE" && !loopback(name)))
 }
 
 // dialing is one try.
@@ -349,8 +369,4 @@ func failure(raw []byte, secrets []Secret) *Error {
 		e.Details = details
 	}
 	return e
-}
-
-func (e *Error) wantsIdentity() bool {
-	return e.Fault == Denied && (strings.HasSuffix(e.Detail, "DEVICE_IDENTITY_REQUIRED") || e.Detail == "MISSING_SCOPE")
 }

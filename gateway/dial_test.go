@@ -1,11 +1,20 @@
 package gateway
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coder/websocket"
 )
 
 var releases = []string{"2026.7.35", "2026.9.6"}
@@ -90,5 +99,73 @@ func TestConnectFrame(t *testing.T) {
 		if string(heard.connect) != want {
 			t.Errorf("%s: %s\nwant %s", name, heard.connect, want)
 		}
+	}
+}
+
+// An encrypted gateway is trusted by its fingerprint alone when there is one.
+func TestFingerprint(t *testing.T) {
+	hello := greeting(t, "2026.9.6")
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ws, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer ws.CloseNow()
+		if greet(r.Context(), ws, hello) {
+			_, _, _ = ws.Read(r.Context())
+		}
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.CloseClientConnections)
+	sum := sha256.Sum256(s.Certificate().Raw)
+	right := hex.EncodeToString(sum[:])
+	o := optionsFor(s.Listener.Addr())
+	o.Target.URL = "wss://" + s.Listener.Addr().String()
+	for name, c := range map[string]struct{ fingerprint, fails string }{
+		"right":       {right, ""},
+		"with colons": {strings.ToUpper(right[:2] + ":" + right[2:]), ""},
+		"wrong":       {strings.Repeat("00", 32), "not the one of gateway.remote.tlsFingerprint"},
+		"none":        {"", "certificate"},
+	} {
+		o.Fingerprint = c.fingerprint
+		conn, err := Dial(t.Context(), o)
+		if c.fails == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			conn.Close()
+			continue
+		}
+		if e := (*Error)(nil); !errors.As(err, &e) || e.Fault != Strange || !strings.Contains(err.Error(), c.fails) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	o.Target.URL = "ws://" + s.Listener.Addr().String() // TLS where none was expected
+	if _, err := Dial(t.Context(), o); err == nil {
+		t.Error("plain to an encrypted one")
+	}
+	plain := listen(t, func(ctx context.Context, ws *websocket.Conn) { _, _, _ = ws.Read(ctx) })
+	plain.Target.URL = strings.Replace(plain.Target.URL, "ws:", "wss:", 1)
+	if _, err := Dial(t.Context(), plain); err == nil || !strings.Contains(err.Error(), "HTTPS client") {
+		t.Errorf("encrypted to a plain one: %v", err)
+	}
+}
+
+func TestBudgetOf(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"": Budget, "x": Budget, "5": Budget, "-1": Budget, " 20000 ": 20 * time.Second, "9223372036854775807": time.Hour, "99999999999999999999": Budget,
+	} {
+		if got := BudgetOf(vars("OPENCLAW_HANDSHAKE_TIMEOUT_MS", text)); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func TestPartial(t *testing.T) {
+	e := failure([]byte(`{"code":"X","message":"m","details":{"partialError":"one store","stores":[]}}`), nil)
+	if string(e.Partial()) != `{"partialError":"one store","stores":[]}` || (&Error{}).Partial() != nil {
+		t.Errorf("%s", e.Partial())
 	}
 }

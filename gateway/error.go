@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"oc/store/span"
 )
 
 // Fault is the kind of a failure to speak with a gateway.
@@ -66,6 +68,15 @@ func (e *Error) Error() string {
 
 // Unwrap gives the cause: a system error or the context's.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Partial is the result of a cleanup that did only a part, which 2026.9.6 sends
+// inside its error; nil when there is none.
+func (e *Error) Partial() json.RawMessage {
+	if span.Member(e.Details, "partialError") == nil {
+		return nil
+	}
+	return e.Details
+}
 
 func (e *Error) what() string {
 	says := e.Says

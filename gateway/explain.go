@@ -21,7 +21,6 @@ func explain(ctx context.Context, err error, secrets []Secret) *Error {
 	var (
 		closed websocket.CloseError
 		op     *net.OpError
-		record tls.RecordHeaderError
 		cert   *tls.CertificateVerificationError
 	)
 	switch {
@@ -35,8 +34,6 @@ func explain(ctx context.Context, err error, secrets []Secret) *Error {
 		e.Fault, e.Says = Oversized, said(errOversize.Error())
 	case errors.Is(err, errFrame):
 		e.Fault, e.Says = Strange, errFrame.Error()
-	case errors.As(err, &record):
-		e.Fault, e.Says = Strange, "it does not speak TLS"
 	case errors.As(err, &cert):
 		e.Fault, e.Says = Strange, said(cert.Err.Error(), secrets...)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.As(err, &op),

@@ -52,7 +52,7 @@ func TestHostileScripts(t *testing.T) {
 		polite := rapid.SampledFrom([][]string{nil, {"challenge"}, {"challenge", "read", "hello"}, {"challenge", "read", "hello", "read"}}).Draw(r, "begin")
 		all := slices.Concat(polite, rapid.SliceOfN(rapid.SampledFrom(names), 0, 5).Draw(r, "script"))
 		script.Store(&all)
-		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 		defer cancel()
 		began := time.Now()
 		c, err := Dial(ctx, o)

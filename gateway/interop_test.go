@@ -32,7 +32,7 @@ func TestInterop(t *testing.T) {
 	}
 	for _, release := range releases {
 		t.Run(release, func(t *testing.T) {
-			g := startReal(t, peer, release)
+			g := startReal(t, peer, release, fmt.Sprintf(`{"mode": "token", "token": %q}`, string(testToken)))
 			g.reachAndCall(t)
 			g.refusals(t)
 			g.stop(t)
@@ -43,6 +43,40 @@ func TestInterop(t *testing.T) {
 				g.keptOut(t)
 			}
 		})
+	}
+}
+
+// A gateway without authentication lets in its own backend client, and a
+// gateway that is killed in the middle of a call is not called again.
+func TestInteropOpenAndKilled(t *testing.T) {
+	g := startReal(t, os.Getenv("OC_PEER"), "2026.7.35", `{"mode": "none"}`)
+	c, d := g.reach(t, g.credentials(), Flags{})
+	if d.Way != Delegate {
+		t.Fatalf("%+v", d)
+	}
+	defer c.Close()
+	if _, err := c.Do(t.Context(), List{}); err != nil {
+		t.Error(err)
+	}
+	pid := g.cmd.Process.Pid
+	time.AfterFunc(3*time.Millisecond, func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	for n := 1; ; n++ {
+		_, err := c.Do(t.Context(), Cleanup{AllAgents: true})
+		if err == nil {
+			continue // answered before it died
+		}
+		var e *Error
+		if !errors.As(err, &e) || e.Fault != HungUp || e.Exit() != ExitBusy {
+			t.Errorf("%v", err)
+		}
+		t.Logf("call %d: %v", n, err)
+		break
+	}
+	for deadline := time.Now().Add(10 * time.Second); syscall.Kill(pid, 0) == nil && time.Now().Before(deadline); {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if _, d := g.reach(t, g.credentials(), Flags{}); d.Way != Local {
+		t.Errorf("after it was killed, with its lock left behind: %+v", d)
 	}
 }
 
@@ -57,10 +91,10 @@ type real struct {
 
 // startReal starts a gateway and waits for it; a busy machine may need a second
 // try from an empty state.
-func startReal(t *testing.T, peer, release string) *real {
+func startReal(t *testing.T, peer, release, auth string) *real {
 	t.Helper()
 	for try := 1; ; try++ {
-		g, err := tryReal(t, peer, release)
+		g, err := tryReal(t, peer, release, auth)
 		if err == nil {
 			return g
 		}
@@ -74,7 +108,7 @@ func startReal(t *testing.T, peer, release string) *real {
 	}
 }
 
-func tryReal(t *testing.T, peer, release string) (*real, error) {
+func tryReal(t *testing.T, peer, release, auth string) (*real, error) {
 	t.Helper()
 	root := t.TempDir()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -87,10 +121,10 @@ func tryReal(t *testing.T, peer, release string) (*real, error) {
 	if release == "2026.9.6" {
 		agents = `"entries": {"main": {"default": true}, "ops": {}}`
 	}
-	text := fmt.Sprintf(`{"gateway": {"mode": "local", "port": %d, "bind": "loopback", "auth": {"mode": "token", "token": %q}, "controlUi": {"enabled": false}},
+	text := fmt.Sprintf(`{"gateway": {"mode": "local", "port": %d, "bind": "loopback", "auth": %s, "controlUi": {"enabled": false}},
 		"agents": {%s, "defaults": {"workspace": %q, "skipBootstrap": true, "heartbeat": {"every": "0m"}, "model": {"primary": "fake/fake-1"}}},
 		"models": {"mode": "replace", "providers": {"fake": {"api": "openai-completions", "baseUrl": "http://127.0.0.1:9/v1", "apiKey": "none", "models": [{"id": "fake-1", "name": "Fake", "contextWindow": 64000, "maxTokens": 1000, "input": ["text"], "reasoning": false, "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}}]}}},
-		"update": {"checkOnStart": false}, "discovery": {"mdns": {"mode": "off"}}}`, port, string(testToken), agents, filepath.Join(root, "ws"))
+		"update": {"checkOnStart": false}, "discovery": {"mdns": {"mode": "off"}}}`, port, auth, agents, filepath.Join(root, "ws"))
 	state := filepath.Join(root, "state")
 	for _, dir := range []string{state, filepath.Join(root, "ws"), filepath.Join(root, "tmp")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
