@@ -147,3 +147,18 @@ func TestSettingsOf(t *testing.T) {
 		t.Errorf("%+v, %v", SettingsOf(cfg), err)
 	}
 }
+
+func TestVariable(t *testing.T) {
+	for text, want := range map[string]string{
+		"${A}": "A", "${A_1}": "A_1", "secretref-env:A": "A", "${a}": "", "${_A}": "", "${1}": "", "${}": "", "${A": "", "A": "", "": "",
+		"secretref-env:": "", "secretref-env:A b": "", "${A}x": "", "$A": "", "${" + strings.Repeat("A", 129) + "}": "",
+	} {
+		name, ok := variable(text)
+		if !ok {
+			name = ""
+		}
+		if name != want {
+			t.Errorf("%q: %q", text, name)
+		}
+	}
+}

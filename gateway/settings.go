@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"regexp"
 	"strings"
 
 	"oc/config"
@@ -44,15 +43,26 @@ func SettingsOf(cfg *config.Config) (s Settings) {
 	return s
 }
 
-// envReference is a string that stands for a variable; substitution leaves one
-// that has no value as it is written.
-var envReference = regexp.MustCompile(`^(?:\$\{([A-Z][A-Z0-9_]{0,127})\}|secretref-env:([A-Z][A-Z0-9_]{0,127}))$`)
+// variable is the name of the variable that a text stands for; substitution
+// leaves one that has no value as it is written.
+func variable(text string) (name string, ok bool) {
+	if inner, found := strings.CutPrefix(text, "${"); found {
+		name, ok = strings.CutSuffix(inner, "}")
+	} else {
+		name, ok = strings.CutPrefix(text, "secretref-env:")
+	}
+	for i := range len(name) {
+		c := name[i]
+		ok = ok && (c >= 'A' && c <= 'Z' || i > 0 && (c == '_' || c >= '0' && c <= '9'))
+	}
+	return name, ok && name != "" && len(name) <= 128
+}
 
 func input(n *config.Node) Input {
 	if text, ok := n.Str(); ok {
 		text = strings.TrimSpace(text)
-		if m := envReference.FindStringSubmatch(text); m != nil {
-			return Input{Source: "env", ID: m[1] + m[2]}
+		if name, ok := variable(text); ok {
+			return Input{Source: "env", ID: name}
 		}
 		return Input{Text: Secret(text)}
 	}
