@@ -133,6 +133,18 @@ func (c *Call) Progress(label string) *term.Progress {
 	return c.Err.Progress(label, c.Now)
 }
 
+// page hands standard output to a pager, if it is a terminal, until done is called: $PAGER, else less.
+func (c *Call) page(ctx context.Context) (done func()) {
+	pager, set := c.env["PAGER"]
+	if !set {
+		pager = "less"
+	}
+	if ctx.Err() != nil {
+		return func() {}
+	}
+	return c.Out.Page(pager, c.Environ)
+}
+
 // Confirm asks a question on the terminal, and is true for yes. Where nobody can be asked it is a usage error that names the flag to
 // give instead ("--yes").
 func (c *Call) Confirm(ctx context.Context, instead, question string, args ...any) (bool, error) {

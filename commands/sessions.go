@@ -11,7 +11,10 @@ func sessions() *Command {
 		Flags:    list.Flags,
 		Examples: list.Examples,
 		Exits:    list.Exits,
-		Sub:      []*Command{list, sessionsShow(), sessionsCleanup()},
+		Sub:      []*Command{
+			list, sessionsShow(), sessionsCleanup(),
+			sessionsMessages(),
+		},
 		Run:      list.Run,
 	}
 }

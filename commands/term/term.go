@@ -21,6 +21,7 @@ type Out struct {
 	Wide bool // tables may be wider than the terminal
 
 	w        io.Writer
+	screen   any // what width and colour were found at
 	width    int
 	terminal bool
 	colour   bool
@@ -52,7 +53,7 @@ func New(w io.Writer, screen any, o Options) *Out {
 	if env == nil {
 		env = func(string) string { return "" }
 	}
-	out := &Out{w: w, width: defaultWidth, terminal: IsTerminal(screen), ellipsis: "...", prompt: o.Prompt}
+	out := &Out{w: w, screen: screen, width: defaultWidth, terminal: IsTerminal(screen), ellipsis: "...", prompt: o.Prompt}
 	if file, ok := screen.(*os.File); ok && out.terminal {
 		if columns, _, err := xterm.GetSize(int(file.Fd())); err == nil && columns > 0 {
 			out.width = columns

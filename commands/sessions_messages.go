@@ -1,0 +1,320 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"oc/store"
+	"oc/store/row"
+	"oc/store/span"
+	"oc/transcript"
+	"oc/transcript/visible"
+)
+
+// What OpenClaw's history tool reads and gives at most (spec/session-tools.md 2.2 and 2.7, release 2026.7.35).
+const (
+	historyLimit = 1000
+	historyBytes = 80 << 10
+	chatBytes    = 6 << 20
+)
+
+var sinceFlag, beforeFlag = Flag{Name: "since", Value: "TIME", Help: "only those at this time or later", Takes: momentHelp, Check: isMoment},
+	Flag{Name: "before", Value: "TIME", Help: "only those before this time", Takes: momentHelp, Check: isMoment}
+
+// partFlags say which messages of a conversation are meant.
+var partFlags = []Flag{
+	agentFlag, allAgentsFlag, storeFlag,
+	{Name: "branch", Value: "ENTRY", Help: "the branch that ends at this entry, instead of the active one"},
+	{Name: "all-branches", Help: "every message, in the order of writing"},
+	{Name: "archives", Help: "also what earlier transcripts of the session hold, the oldest first"},
+	sinceFlag, beforeFlag,
+}
+
+func sessionsMessages() *Command {
+	return &Command{
+		Name:  "history",
+		Args:  "KEY",
+		Short: "read what was said in a session",
+		Long: "Shows the newest messages of a session: what people and the model said, cleaned of what the model wrote for machines, with credentials masked, and calls of tools " +
+			"in one line. What is not shown is counted.\n\n" +
+			"It follows OpenClaw's own history tool in what it reads and in its limits: results of tools count towards --limit and show only with --include-tools; long texts are " +
+			"cut to 4000 characters, and with --json a page holds at most 80 KiB. Where OpenClaw masks no credentials and leaves markup in, oc does not: in the arguments of calls " +
+			"and in results, and in the prose of the model (--raw-prose leaves that as it is).\n\n" +
+			"KEY is a session key, a session id (also of a transcript that no session names any more), a label, or a file: a transcript, an archive or a copy of one. With --offset " +
+			"the answer is the page that ends so many messages before the newest; nextOffset is what to give for the page before it.",
+		Flags: append([]Flag{
+			{Name: "limit", Value: "N", Default: "200", Help: "how many messages, at most 1000", Takes: "a positive whole number, for example --limit 50", Check: IsCount},
+			{Name: "offset", Value: "N", Help: "pass over so many of the newest messages", Takes: "a whole number of at least 0, for example --offset 200", Check: IsWhole},
+			{Name: "include-tools", Help: "show the results of tools too"},
+			{Name: "raw-prose", Help: "leave the markup in what the model said"},
+		}, partFlags...),
+		Examples: []Example{
+			{"oc sessions history main", "the newest messages of the main session"},
+			{"oc sessions history main --limit 50 --offset 50 --json", "the second newest fifty, as a document"},
+			{"oc sessions history main --archives --since 7d", "the last week, with what resets put away"},
+		},
+		Run: showHistory,
+	}
+}
+
+// history is a page of a conversation, ready to be shown.
+type history struct {
+	talk *talk
+	page *store.Page
+
+	messages [][]byte // compact JSON, the oldest first
+	times    []int64  // of the rows, epoch ms
+	bytes    int      // of the messages as a JSON array
+
+	limited bool // an offset was given
+	offset  int
+	next    int // the offset of the page before this one
+	more    bool
+
+	dropped   bool // messages that belong to the page did not fit
+	truncated bool // texts were cut
+	redacted  bool
+	cleaned   bool
+	tools     int // results of tools that are not shown
+	hidden    int // messages that only steer OpenClaw, copies, empty ones
+	oversized int // messages in whose place a stand-in is
+}
+
+func showHistory(ctx context.Context, c *Call) error {
+	t, err := c.talk(ctx, c.Arg(0), c.Bool("archives"))
+	if err != nil {
+		return err
+	}
+	limit := int(min(c.Int("limit"), historyLimit))
+	if c.Int("limit") > historyLimit {
+		c.Notef("--limit: %d messages at most", historyLimit)
+	}
+	h := &history{talk: t, limited: c.Given("offset"), offset: int(min(c.Int("offset"), 1<<40))}
+	part := c.part()
+	if part.Limit, part.Offset, part.Bytes, part.Whole = limit, h.offset, store.PageBytes, h.limited; h.offset == 0 {
+		part.Limit = limit*20 + 20 // some of them do not show
+	}
+	if h.page, err = store.ReadPart(ctx, t.all, part); err != nil {
+		return c.partError(t, err)
+	}
+	view := visible.View{RawProse: c.Bool("raw-prose"), Redactor: c.redactor(t.l.cfg)}
+	h.show(limit, c.Bool("include-tools"), view, c.JSON())
+	if c.JSON() {
+		if err := c.Document(func(p *span.Printer) error { h.document(c, p); return nil }); err != nil {
+			return err
+		}
+	} else {
+		h.text(ctx, c)
+	}
+	c.remarkTalk(t)
+	if err := c.tellFlaws(h.page); err != nil {
+		return err
+	}
+	return c.tell(t.l.failed)
+}
+
+// part reads partFlags.
+func (c *Call) part() (p store.Part) {
+	p.AllBranches, p.Branch = c.Bool("all-branches"), c.String("branch")
+	p.Since, _ = parseMoment(c.String("since"), c.Now())
+	p.Before, _ = parseMoment(c.String("before"), c.Now())
+	return p
+}
+
+// partError is what an error of reading messages means.
+func (c *Call) partError(t *talk, err error) error {
+	var none *store.NoBranch
+	if errors.As(err, &none) {
+		tips := none.Tips
+		if len(tips) > 5 {
+			tips = tips[len(tips)-5:]
+		}
+		return Usagef("--branch: no entry of %s has the id %q; its newest branches end at %s", t.name(), none.ID, strings.Join(tips, ", "))
+	}
+	if t.row != nil {
+		return storeError(t.row.Store(), err)
+	}
+	return err
+}
+
+// show makes the messages of the page fit to be read, in OpenClaw's order: what a chat shows of them, the newest limit of these, then
+// without results of tools, cleaned, masked and cut, and at last as many as fit. For people nothing is dropped for its size.
+func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
+	raws := make([][]byte, len(h.page.Messages))
+	for i := range h.page.Messages {
+		m := &h.page.Messages[i]
+		mark := visible.Mark{ID: m.ID, Time: m.Time, Seq: m.Seq}
+		switch {
+		case m.Kind == transcript.Compaction && m.Raw == nil:
+			raws[i] = mark.Compaction()
+		case m.Long:
+			raws[i] = visible.Oversized(mark.With(m.Raw), m.Time)
+		default:
+			raws[i] = mark.With(m.Raw)
+		}
+	}
+	started := int64(0)
+	if r := h.talk.row; r != nil {
+		if ms, ok := r.Stamp(row.SessionStartedAt); ok {
+			started = int64(ms)
+		}
+	}
+	if len(h.talk.all) > 1 {
+		started = 0 // what is older than the session is asked for
+	}
+	shown := visible.Thread(raws, visible.ChatUnits, started)
+	if n := len(shown) - limit; n > 0 {
+		shown = shown[n:]
+	}
+	oldest := 0
+	if h.offset == 0 && len(shown) > 0 && len(shown) == limit {
+		oldest = shown[0].From // what is before it belongs to the next page
+	}
+	of := map[int]bool{}
+	for i := range shown {
+		m := &h.page.Messages[shown[i].From]
+		of[shown[i].From] = true
+		if len(shown[i].Message) > visible.MessageBytes {
+			shown[i].Message = visible.Oversized(shown[i].Message, m.Time)
+			h.oversized++
+		} else if m.Long && !shown[i].Reply {
+			h.oversized++
+		}
+	}
+	h.hidden = len(raws) - oldest - len(of)
+	var list [][]byte
+	for _, s := range shown {
+		if role := transcript.Role(s.Message); (role == "toolResult" || role == "tool") && !tools {
+			h.tools++
+			continue
+		}
+		list = append(list, s.Message)
+		h.times = append(h.times, h.page.Messages[s.From].Time)
+	}
+	selected := len(list)
+	if fit {
+		list, _, _ = visible.Fit(list, chatBytes)
+	}
+	for i := range list {
+		var changed visible.Changed
+		list[i], changed = view.Show(list[i])
+		h.truncated = h.truncated || changed.Truncated
+		h.redacted = h.redacted || changed.Redacted
+		h.cleaned = h.cleaned || changed.Cleaned
+	}
+	standIn := false
+	if h.messages, h.bytes, standIn = visible.Fit(list, historyBytes); !fit && len(h.messages) < len(list) {
+		h.messages, standIn = list, false
+	}
+	h.times = h.times[len(h.times)-len(h.messages):]
+	h.dropped = standIn || len(h.messages) < selected
+	h.turn(shown)
+}
+
+// turn works out where the page before this one begins.
+func (h *history) turn(shown []visible.Shown) {
+	end := h.page.Total
+	if end < 0 {
+		end = len(h.page.Messages)
+	}
+	read := h.page.Offset + len(h.page.Messages)
+	h.next = read
+	if len(shown) > 0 && len(h.messages) == 0 {
+		h.next = end - h.page.Messages[shown[0].From].Seq + 1
+	}
+	for _, m := range h.messages {
+		if seq, ok := span.Float(span.Path(m, "__openclaw", "seq")); ok && seq > 0 {
+			h.next = end - int(seq) + 1
+			break
+		}
+	}
+	h.next = max(h.next, h.offset)
+	h.more = h.next < end || h.page.Total < 0
+}
+
+// left says in words what the page does not show.
+func (h *history) left() (parts []string) {
+	p := h.page
+	for _, x := range []struct {
+		n         int
+		one, more string
+	}{
+		{h.tools, "1 result of a tool (--include-tools shows it)", "%d results of tools (--include-tools shows them)"},
+		{h.hidden, "1 message that is not for reading", "%d messages that are not for reading"},
+		{h.oversized, "the content of 1 message that is too long", "the content of %d messages that are too long"},
+		{p.OffBranch, "1 message on another branch (--all-branches)", "%d messages on other branches (--all-branches)"},
+		{p.Before, "1 message from before a reset (--all-branches)", "%d messages from before a reset (--all-branches)"},
+		{p.Outside, "1 message of another time", "%d messages of other times"},
+		{p.Repeats, "1 message that stood in two transcripts", "%d messages that stood in two transcripts"},
+		{p.Broken, "1 row that cannot be read", "%d rows that cannot be read"},
+	} {
+		switch {
+		case x.n == 1:
+			parts = append(parts, x.one)
+		case x.n > 1:
+			parts = append(parts, fmt.Sprintf(x.more, x.n))
+		}
+	}
+	return parts
+}
+
+func (h *history) document(c *Call, p *span.Printer) {
+	t := h.talk
+	p.Object()
+	if p.Key("sessionKey"); t.key != "" {
+		p.String(t.key)
+	} else {
+		p.Null()
+	}
+	p.Key("sessionId").String(t.id)
+	if t.row != nil {
+		p.Key("agentId").String(t.row.Store().Agent)
+		p.Key("era").String(string(t.row.Era()))
+	}
+	p.Key("messages").Array()
+	for _, m := range h.messages {
+		p.Raw(m)
+	}
+	p.End()
+	p.Key("truncated").Bool(h.dropped || h.truncated)
+	p.Key("droppedMessages").Bool(h.dropped)
+	p.Key("contentTruncated").Bool(h.truncated)
+	p.Key("contentRedacted").Bool(h.redacted)
+	p.Key("contentCleaned").Bool(h.cleaned)
+	p.Key("bytes").Int(int64(h.bytes))
+	p.Key("offset").Int(int64(h.offset))
+	for _, name := range []string{"total", "totalMessages"} {
+		if p.Key(name); h.page.Total < 0 {
+			p.Null()
+		} else {
+			p.Int(int64(h.page.Total))
+		}
+	}
+	if p.Key("hasMore").Bool(h.more); h.more {
+		p.Key("nextOffset").Int(int64(h.next))
+	}
+	p.Key("notShown").Object()
+	for _, x := range []struct {
+		name string
+		n    int
+	}{
+		{"toolResults", h.tools},
+		{"hidden", h.hidden},
+		{"oversized", h.oversized},
+		{"otherBranches", h.page.OffBranch},
+		{"beforeReset", h.page.Before},
+		{"otherTimes", h.page.Outside},
+		{"withoutTime", h.page.Untimed},
+		{"repeated", h.page.Repeats},
+		{"broken", h.page.Broken},
+	} {
+		p.Key(x.name).Int(int64(x.n))
+	}
+	p.End()
+	c.printTalk(p, t)
+	printFlaws(p, h.page)
+	t.l.failed.print(p)
+	p.End()
+}
