@@ -87,6 +87,28 @@ func TestMemoryOfTenThousandRows(t *testing.T) {
 	}
 }
 
+// A budget measures every row.
+func BenchmarkDryRunWithABudget(b *testing.B) {
+	c, now := big(b, 10_000)
+	p, _, err := ReadPolicy(c, Orders{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	p.MaxDiskBytes, p.HighWaterBytes = 1<<20, 800<<10
+	targets, err := store.Targets(c, store.Pick{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s, err := Take(context.Background(), c, targets[0], p, alive{}, now)
+		if err != nil {
+			b.Fatal(err)
+		}
+		Make(p, s, now)
+	}
+}
+
 func BenchmarkDryRun(b *testing.B) {
 	for _, n := range []int{500, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -44,15 +44,18 @@ func (m *members) set(name string, val []byte) {
 	}
 }
 
-func (m members) raw() []byte {
-	out := []byte{'{'}
+func (m members) raw() []byte { return m.append(nil) }
+
+// append writes the object behind dst.
+func (m members) append(dst []byte) []byte {
+	dst = append(dst, '{')
 	for i, p := range m {
 		if i > 0 {
-			out = append(out, ',')
+			dst = append(dst, ',')
 		}
-		out = append(append(span.Quote(out, p.Name), ':'), p.Val...)
+		dst = append(append(span.Quote(dst, p.Name), ':'), p.Val...)
 	}
-	return append(out, '}')
+	return append(dst, '}')
 }
 
 // A prompt is the text of a skills snapshot that OpenClaw keeps in a file.
@@ -63,9 +66,10 @@ type prompt struct {
 
 // loaded is the entry as OpenClaw would write it back, and the prompt that it
 // would keep in a file; read gives the text of a prompt's file by its hash.
-func loaded(e *row.Entry, read func(hash string) (string, bool)) (raw []byte, p prompt) {
-	var m members
-	for _, x := range e.Members() {
+func loaded(e *row.Entry, read func(hash string) (string, bool)) (m members, p prompt) {
+	all := e.Members()
+	m = make(members, 0, len(all)+8)
+	for _, x := range all {
 		m = append(m, span.Prop{Name: x.Name, Val: x.Val})
 	}
 	p = m.skills(read)
@@ -75,7 +79,7 @@ func loaded(e *row.Entry, read func(hash string) (string, bool)) (raw []byte, p 
 	m.delivery(e)
 	m.pending()
 	m.plugins()
-	return m.raw(), p
+	return m, p
 }
 
 // skills puts the prompt where it belongs; a snapshot whose prompt is not to
@@ -374,13 +378,23 @@ func reserved(name string) bool {
 	return slices.Contains(strings.Fields(`prototype constructor hasOwnProperty isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf`), name)
 }
 
-// measure works out the bytes that a row has in the store as OpenClaw would
+// measure works out the bytes that each row has in the store as OpenClaw would
 // write it, its line end and comma included.
-func (s *Snapshot) measure(r *Row) {
-	raw, p := loaded(&r.Entry, s.promptText)
-	line := append(span.Quote([]byte("  "), r.Key), ": "...)
-	line = span.AppendValue(line, raw, 1)
-	r.line, r.prompt = int64(len(line)+len(",\n")), p
+func (s *Snapshot) measure() {
+	var raw, line []byte
+	one := func(r *Row) {
+		m, p := loaded(&r.Entry, s.promptText)
+		raw = m.append(raw[:0])
+		line = append(span.Quote(append(line[:0], "  "...), r.Key), ": "...)
+		line = span.AppendValue(line, raw, 1)
+		r.line, r.prompt = int64(len(line)+len(",\n")), p
+	}
+	for i := range s.Rows {
+		one(&s.Rows[i])
+		if m := s.Rows[i].mended; m != nil {
+			one(m)
+		}
+	}
 }
 
 // promptText reads the file of a skill prompt; ok is false where there is none

@@ -37,9 +37,9 @@ func TestRowsAsOpenClawWritesThem(t *testing.T) {
 					t.Errorf("%s: no row %s", c.Name, key)
 					continue
 				}
-				raw, _ := loaded(&r.Entry, s.promptText)
+				m, _ := loaded(&r.Entry, s.promptText)
 				var got, expected any
-				if err := json.Unmarshal(raw, &got); err != nil {
+				if err := json.Unmarshal(m.raw(), &got); err != nil {
 					t.Errorf("%s: %s: %v", c.Name, key, err)
 					continue
 				}

@@ -72,12 +72,7 @@ func Take(ctx context.Context, c *config.Config, t store.Target, p *Policy, m lo
 		s.transcript(n, &s.Rows[i], p, m, now)
 	}
 	if p.MaxDiskBytes > 0 {
-		for i := range s.Rows {
-			s.measure(&s.Rows[i])
-			if m := s.Rows[i].mended; m != nil {
-				s.measure(m)
-			}
-		}
+		s.measure()
 	}
 	if p.Cron {
 		s.cronJobs(ctx, c.StateDir)
