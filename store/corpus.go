@@ -31,7 +31,8 @@ type Volume struct {
 	Era   Era
 	Row   *Row // the session that it belongs to; nil where no row says so
 
-	rank int // of copies of one entry, that in the volume of the least rank counts
+	rank  int // of copies of one entry, that in the volume of the least rank counts
+	order int // in the list that is worked on
 }
 
 // What is in a corpus besides the conversations of rows.
@@ -270,6 +271,14 @@ func (b *gatherer) putAway(s *Sessions) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		b.problems = append(b.problems, err)
 	}
+	keys := map[string]*Row{}
+	for _, o := range b.all {
+		for i := range o.Rows {
+			if r := &o.Rows[i]; keys[r.Key] == nil && o.Dir() == s.Dir() {
+				keys[r.Key] = r
+			}
+		}
+	}
 	for _, d := range entries {
 		m := putAwayName.FindStringSubmatch(d.Name())
 		if m == nil || strings.HasSuffix(m[1], ".trajectory") {
@@ -287,12 +296,11 @@ func (b *gatherer) putAway(s *Sessions) {
 			v.At = time.UnixMilli(ms)
 		}
 		v.Key = b.imports[d.Name()]
-		for _, o := range b.all {
-			for i := range o.Rows {
-				if r := &o.Rows[i]; v.Row == nil && o.Dir() == s.Dir() && (r.Key == v.Key || v.Key == "" && strings.EqualFold(r.ID(), v.ID)) {
-					v.Row, v.Key = r, r.Key
-				}
-			}
+		if v.Row = keys[v.Key]; v.Row == nil && v.Key == "" {
+			v.Row = b.owner(s.Dir(), v.ID)
+		}
+		if v.Row != nil {
+			v.Key = v.Row.Key
 		}
 		b.file(v)
 	}

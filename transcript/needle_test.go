@@ -268,7 +268,7 @@ func TestExcerpt(t *testing.T) {
 		if !ok {
 			t.Fatalf("%q not in %q", c.look, c.s)
 		}
-		x := n.Excerpt(c.s, start, end, c.units)
+		x := n.Excerpt(n.Cut(c.s, start, end), c.units, nil)
 		if got := x.Before + "[" + x.Match + "]" + x.After; got != c.want || x.Redacted != c.masked {
 			t.Errorf("%q: %q %v, want %q", c.s, got, x.Redacted, c.want)
 		}
@@ -277,7 +277,7 @@ func TestExcerpt(t *testing.T) {
 	long := strings.Repeat("x ", 100_000) + "OPENAI_API_KEY=" + secret + " needle " + strings.Repeat("ы", 100_000)
 	n := needle(t, "needle", false, SmartCase)
 	start, end, _ := n.Find(long)
-	x := n.Excerpt(long, start, end, 60)
+	x := n.Excerpt(n.Cut(long, start, end), 60, nil)
 	if strings.Contains(x.Before, secret[10:20]) || x.Match != "needle" || !x.Redacted {
 		t.Errorf("%+v", x)
 	}
@@ -300,7 +300,7 @@ func FuzzNeedle(f *testing.F) {
 			if !n.May([]byte(line)) {
 				t.Fatalf("the sieve drops a line that holds %q: %q", text, line)
 			}
-			x := n.Excerpt(p.Text, start, end, 40)
+			x := n.Excerpt(n.Cut(p.Text, start, end), 40, nil)
 			if _, err := json.Marshal(x); err != nil {
 				t.Fatal(err)
 			}

@@ -179,20 +179,22 @@ func (n *Needle) In(e *Entry) (p Passage, start, end int, ok bool) {
 	return p, start, end, ok
 }
 
-// An Excerpt is what stands around a place in a text, on one line and with
-// credentials masked.
-type Excerpt struct {
-	Before, Match, After string
-	Redacted             bool // something in it was masked; without a Match, what was found itself
+// A Snip is a found place with as much around it as an excerpt needs.
+type Snip struct {
+	text        string
+	start, end  int
+	left, right bool // there is more
 }
 
-// How many bytes around an excerpt are looked at for credentials: the longest
-// of them, a private key, is shorter.
+// How many bytes around a place are looked at for credentials: the longest of
+// them, a private key, is shorter.
 const excerptReach = 16 << 10
 
-// Excerpt shows the place that Find gave, with about that many UTF-16 units
-// before and behind it.
-func (n *Needle) Excerpt(s string, start, end, units int) (x Excerpt) {
+// Cut takes a Snip out of a text at a place that Find gave.
+func (n *Needle) Cut(s string, start, end int) Snip {
+	if len(s) <= 4*excerptReach {
+		return Snip{text: s, start: start, end: end}
+	}
 	from, to := max(0, start-excerptReach), min(len(s), end+excerptReach)
 	for from > 0 && !utf8.RuneStart(s[from]) {
 		from++
@@ -200,27 +202,42 @@ func (n *Needle) Excerpt(s string, start, end, units int) (x Excerpt) {
 	for to < len(s) && !utf8.RuneStart(s[to]) {
 		to--
 	}
-	cutLeft, cutRight := from > 0, to < len(s)
-	s, start, end = s[from:to], start-from, end-from
-	shown := visible.Redact(s)
-	if shown != s {
+	return Snip{strings.Clone(s[from:to]), start - from, end - from, from > 0, to < len(s)}
+}
+
+// An Excerpt is what stands around a place in a text, on one line and with
+// credentials masked.
+type Excerpt struct {
+	Before, Match, After string
+	Redacted             bool // something near was masked; without a Match, what was found itself
+}
+
+// Excerpt shows a snip, with about that many UTF-16 units before and behind
+// the place. A nil Redactor is the zero one.
+func (n *Needle) Excerpt(sn Snip, units int, r *visible.Redactor) (x Excerpt) {
+	if r == nil {
+		r = new(visible.Redactor)
+	}
+	start, end, more := sn.start, sn.end, sn.right
+	shown := r.Redact(sn.text)
+	if shown != sn.text {
 		x.Redacted = true
-		start, end = n.again(s, shown)
+		start, end = n.again(sn.text, shown)
 	}
-	before, match, after := shown[:start], shown[start:end], shown[end:]
 	// First on one line, then cut, so that what is shown does not shrink.
-	before, after = oneLine(before, true), oneLine(after, false)
-	if x.Match = oneLine(match, false); visible.Units(x.Match) > 4*units {
+	before, after := oneLine(shown[:start], true), oneLine(shown[end:], false)
+	if x.Match = oneLine(shown[start:end], false); visible.Units(x.Match) > 4*units {
 		x.Match, _ = visible.Cut(x.Match, 4*units)
-		x.Match, after, cutRight = x.Match+"…", "", false
+		x.Match, after, more = x.Match+"…", "", false
 	}
-	if x.Before = lastUnits(before, units); cutLeft || x.Before != before {
+	if x.Before = lastUnits(before, units); sn.left || x.Before != before {
 		x.Before = "…" + x.Before
 	}
 	if x.After = after; visible.Units(after) > units {
 		x.After, _ = visible.Cut(after, units)
-		x.After += "…"
-	} else if cutRight {
+		more = true
+	}
+	if more {
 		x.After += "…"
 	}
 	return x

@@ -1,0 +1,435 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"oc/store/agentdb"
+	"oc/transcript"
+)
+
+// A Search looks for a needle in the volumes of a corpus.
+type Search struct {
+	Needle *transcript.Needle
+	Since  int64                      // only what was written from then on, epoch ms; 0: whenever
+	Limit  int                        // how many hits to keep, the newest ones; 0: all
+	First  bool                       // one hit of a volume will do
+	Done   func(bytes, volumes int64) // how far it is; called from several goroutines; may be nil
+}
+
+// A Hit is an entry that holds the needle, counted once for all its copies.
+type Hit struct {
+	Volume *Volume // where it was found; the best of its copies
+	At     int64   // when it was written, epoch ms; 0 where that is not known
+	ID     string  // of the entry; "" for none
+	Role   string
+	Part   string // see transcript.Passage; "damaged" for a line that is not JSON
+	Byte   int64  // where the line begins, in what the file holds; -1 in a database
+	Seq    int64  // its number in a database; -1 in a file
+	Snip   transcript.Snip
+
+	hash uint64
+}
+
+// Found is what a search has found.
+type Found struct {
+	Hits    []Hit // the newest first, those without a time last
+	Total   int   // all, also those that Limit cut off
+	Copies  int   // further copies of them
+	Untimed int   // left out because Since was asked for and they have no time
+	Volumes map[*Volume]bool
+	Bytes   int64 // that were looked at
+	Failed  []error
+	Unread  map[*Volume]bool // those that could not be read to their end
+}
+
+// piece is how much of a file one worker takes at a time.
+const pieceSize = 32 << 20
+
+// Run searches the volumes on all processors. An error is that of ctx; what
+// could not be read is in Found.
+func (q *Search) Run(ctx context.Context, volumes []*Volume) (*Found, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	jobs := q.jobs(ctx, volumes)
+	workers := make([]*searcher, max(1, min(runtime.GOMAXPROCS(0), len(jobs))))
+	shared := &searching{Search: q, seed: maphash.MakeSeed(), volumes: volumes, found: make([]atomic.Bool, len(volumes))}
+	next := atomic.Int64{}
+	var wg sync.WaitGroup
+	for i := range workers {
+		w := &searcher{searching: shared, top: top{limit: q.Limit, at: map[uint64]int{}}, seen: map[uint64]bool{}, f: Found{Volumes: map[*Volume]bool{}, Unread: map[*Volume]bool{}}}
+		workers[i] = w
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				n := int(next.Add(1)) - 1
+				if n >= len(jobs) {
+					return
+				}
+				jobs[n](ctx, w)
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return q.merge(workers), nil
+}
+
+// merge puts together what the workers have found.
+func (q *Search) merge(workers []*searcher) *Found {
+	all := &Found{Volumes: map[*Volume]bool{}, Unread: map[*Volume]bool{}}
+	best := top{limit: q.Limit, at: map[uint64]int{}}
+	seen, lines := map[uint64]bool{}, 0
+	for _, w := range workers {
+		all.Bytes += w.f.Bytes
+		all.Untimed += w.f.Untimed
+		all.Failed = append(all.Failed, w.f.Failed...)
+		lines += w.lines
+		for v := range w.f.Volumes {
+			all.Volumes[v] = true
+		}
+		for v := range w.f.Unread {
+			all.Unread[v] = true
+		}
+		for h := range w.seen {
+			seen[h] = true
+		}
+		for _, h := range w.top.hits {
+			best.add(h)
+		}
+	}
+	all.Hits, all.Total, all.Copies = best.hits, len(seen), lines-len(seen)
+	slices.SortStableFunc(all.Hits, func(a, b Hit) int { return newest(&a, &b) })
+	slices.SortFunc(all.Failed, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
+	return all
+}
+
+// newest orders hits: by time, then by volume and place.
+func newest(a, b *Hit) int {
+	return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.Volume.order, b.Volume.order), cmp.Compare(b.Byte, a.Byte), cmp.Compare(b.Seq, a.Seq))
+}
+
+// A job is a part of the work.
+type job func(ctx context.Context, w *searcher)
+
+// jobs cut the work into parts, the largest first.
+func (q *Search) jobs(ctx context.Context, volumes []*Volume) []job {
+	type sized struct {
+		job
+		bytes int64
+	}
+	var all []sized
+	databases := map[string][]int{}
+	for i, v := range volumes {
+		v.order = i
+		switch {
+		case v.kept == inWindow:
+			databases[v.Path] = append(databases[v.Path], i)
+		case v.kept == inFile && !v.expand:
+			for from := int64(0); from == 0 || from < v.Bytes; from += pieceSize {
+				to := from + pieceSize
+				if to >= v.Bytes {
+					to = 1 << 62 // and what has been added since
+				}
+				all = append(all, sized{func(_ context.Context, w *searcher) { w.file(i, from, to) }, min(pieceSize, v.Bytes-from)})
+			}
+		default:
+			all = append(all, sized{func(ctx context.Context, w *searcher) { w.stream(ctx, i) }, 8 * v.Bytes})
+		}
+	}
+	for path, at := range databases {
+		slices.SortFunc(at, func(a, b int) int { return cmp.Compare(volumes[a].ID, volumes[b].ID) })
+		parts := min(len(at), 4*runtime.GOMAXPROCS(0))
+		for p := range parts {
+			part := at[p*len(at)/parts : (p+1)*len(at)/parts]
+			all = append(all, sized{func(ctx context.Context, w *searcher) { w.database(ctx, path, part) }, 1 << 60})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b sized) int { return cmp.Compare(b.bytes, a.bytes) })
+	jobs := make([]job, len(all))
+	for i := range all {
+		jobs[i] = all[i].job
+	}
+	return jobs
+}
+
+// searching is what the workers share.
+type searching struct {
+	*Search
+	seed    maphash.Seed
+	volumes []*Volume
+	found   []atomic.Bool // by volume, for First
+}
+
+// A searcher is one worker.
+type searcher struct {
+	*searching
+	top   top
+	seen  map[uint64]bool
+	lines int // that hold the needle, copies included
+	f     Found
+}
+
+func (w *searcher) fail(i int, err error) {
+	if err == nil || errors.Is(err, transcript.ErrStop) || errors.Is(err, context.Canceled) {
+		return
+	}
+	v := w.volumes[i]
+	w.f.Unread[v] = true
+	w.f.Failed = append(w.f.Failed, fmt.Errorf("search %s: %w", &v.Conversation, err))
+}
+
+func (w *searcher) done(bytes, volumes int64) {
+	w.f.Bytes += bytes
+	if w.Done != nil {
+		w.Done(bytes, volumes)
+	}
+}
+
+func (w *searcher) file(i int, from, to int64) {
+	if w.First && w.found[i].Load() {
+		return
+	}
+	f, err := os.Open(w.volumes[i].Path)
+	if err != nil {
+		w.fail(i, err)
+		return
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		w.fail(i, err)
+		return
+	}
+	err = w.Needle.Sift(f, from, to, func(line []byte, at int64) error { return w.line(i, line, at, -1) })
+	w.fail(i, err)
+	w.done(min(info.Size(), to)-min(info.Size(), from), int64(b2i(to == 1<<62)))
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (w *searcher) stream(ctx context.Context, i int) {
+	v := w.volumes[i]
+	var from io.Reader
+	if v.kept == inArchive {
+		blob, err := v.blob(ctx)
+		if err != nil {
+			w.fail(i, err)
+			return
+		}
+		from = bytes.NewReader(blob)
+	} else {
+		f, err := os.Open(v.Path)
+		if err != nil {
+			w.fail(i, err)
+			return
+		}
+		defer f.Close()
+		from = f
+	}
+	plain, err := transcript.Decompress(from)
+	if err != nil {
+		w.fail(i, err)
+		return
+	}
+	defer plain.Close()
+	count := &counting{r: plain}
+	w.fail(i, w.Needle.SiftStream(count, func(line []byte, at int64) error { return w.line(i, line, at, -1) }))
+	w.done(count.n, 1)
+}
+
+type counting struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counting) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// database searches some windows of a database, whose ids follow each other.
+func (w *searcher) database(ctx context.Context, path string, part []int) {
+	byID := make(map[string]int, len(part))
+	for _, i := range part {
+		byID[w.volumes[i].ID] = i
+	}
+	var held searcher // what an attempt has found, until its snapshot is known to hold
+	err := agentdb.Read(ctx, path, func(db *agentdb.DB) error {
+		held = searcher{searching: w.searching, top: top{limit: w.Limit, at: map[uint64]int{}}, seen: map[uint64]bool{}, f: Found{Volumes: map[*Volume]bool{}, Unread: map[*Volume]bool{}}}
+		return db.Sweep(w.volumes[part[0]].ID, w.volumes[part[len(part)-1]].ID, func(id string, e agentdb.Event) error {
+			i, ok := byID[id]
+			switch {
+			case !ok || w.First && held.f.Volumes[w.volumes[i]]:
+				return nil
+			case e.Damage != nil:
+				held.fail(i, fmt.Errorf("event %d: %w", e.Seq, e.Damage))
+				return nil
+			}
+			held.f.Bytes += int64(len(e.Line)) + 1
+			if !w.Needle.May(e.Line) {
+				return nil
+			}
+			if err := held.line(i, e.Line, -1, e.Seq); !errors.Is(err, transcript.ErrStop) {
+				return err
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		w.fail(part[0], err)
+		return
+	}
+	w.take(&held)
+	w.done(0, int64(len(part)))
+}
+
+// take adds what another searcher has found.
+func (w *searcher) take(o *searcher) {
+	w.lines += o.lines
+	w.f.Untimed += o.f.Untimed
+	w.f.Failed = append(w.f.Failed, o.f.Failed...)
+	w.done(o.f.Bytes, 0)
+	for v := range o.f.Volumes {
+		w.f.Volumes[v] = true
+	}
+	for v := range o.f.Unread {
+		w.f.Unread[v] = true
+	}
+	for h := range o.seen {
+		w.seen[h] = true
+	}
+	for _, h := range o.top.hits {
+		w.top.add(h)
+	}
+}
+
+var bom = []byte{0xef, 0xbb, 0xbf}
+
+// line looks at a line that may hold the needle.
+func (w *searcher) line(i int, line []byte, at, seq int64) error {
+	v := w.volumes[i]
+	if at == 0 {
+		line = bytes.TrimPrefix(line, bom)
+	}
+	h := Hit{Volume: v, Byte: at, Seq: seq}
+	e, err := transcript.Parse(line)
+	var p transcript.Passage
+	var start, end int
+	ok := false
+	if err == nil {
+		p, start, end, ok = w.Needle.In(&e)
+	} else if len(line) > 0 { // a broken line is searched as it is written
+		p = transcript.Passage{Part: "damaged", Text: string(line)}
+		start, end, ok = w.Needle.Find(p.Text)
+	}
+	if !ok {
+		return nil
+	}
+	if h.At, ok = e.Time(); ok && h.At < 0 {
+		h.At = 0
+	}
+	if w.Since > 0 && h.At < w.Since {
+		if h.At == 0 {
+			w.f.Untimed++
+		}
+		return nil
+	}
+	w.lines++
+	w.f.Volumes[v] = true
+	h.hash = w.identity(&e, line)
+	w.seen[h.hash] = true
+	if w.top.wants(&h) {
+		h.ID, h.Role, h.Part = string(e.ID), p.Role, p.Part
+		h.Snip = w.Needle.Cut(p.Text, start, end)
+		w.top.add(h)
+	}
+	if w.First {
+		w.found[i].Store(true)
+		return transcript.ErrStop
+	}
+	return nil
+}
+
+// identity is the same for copies of one entry. Ids alone are too short to tell
+// a million entries apart, so the time counts too.
+func (w *searcher) identity(e *transcript.Entry, line []byte) uint64 {
+	var h maphash.Hash
+	h.SetSeed(w.seed)
+	if e.ID == nil || e.Stamp == nil {
+		h.Write(line) //nolint:errcheck // never fails
+		return h.Sum64()
+	}
+	h.Write(e.ID)    //nolint:errcheck // never fails
+	h.WriteByte(0)   //nolint:errcheck // never fails
+	h.Write(e.Stamp) //nolint:errcheck // never fails
+	return h.Sum64()
+}
+
+// top keeps the newest hits, one of each entry.
+type top struct {
+	limit int
+	hits  []Hit          // a heap, the oldest first
+	at    map[uint64]int // where the hit of an entry is
+}
+
+func (t *top) wants(h *Hit) bool {
+	if i, ok := t.at[h.hash]; ok {
+		return newest(h, &t.hits[i]) < 0
+	}
+	return t.limit == 0 || len(t.hits) < t.limit || newest(h, &t.hits[0]) < 0
+}
+
+func (t *top) add(h Hit) {
+	if !t.wants(&h) {
+		return
+	}
+	if i, ok := t.at[h.hash]; ok {
+		t.hits[i] = h
+		heap.Fix(t, i)
+		return
+	}
+	heap.Push(t, h)
+	if t.limit > 0 && len(t.hits) > t.limit {
+		heap.Pop(t)
+	}
+}
+
+// Len, Less, Swap, Push and Pop make it a heap.
+func (t *top) Len() int           { return len(t.hits) }
+func (t *top) Less(i, j int) bool { return newest(&t.hits[i], &t.hits[j]) > 0 }
+func (t *top) Swap(i, j int) {
+	t.hits[i], t.hits[j] = t.hits[j], t.hits[i]
+	t.at[t.hits[i].hash], t.at[t.hits[j].hash] = i, j
+}
+
+func (t *top) Push(x any) {
+	h := x.(Hit)
+	t.at[h.hash] = len(t.hits)
+	t.hits = append(t.hits, h)
+}
+
+func (t *top) Pop() any {
+	h := t.hits[len(t.hits)-1]
+	t.hits = t.hits[:len(t.hits)-1]
+	delete(t.at, h.hash)
+	return h
+}
