@@ -175,7 +175,9 @@ func watchTable(c *Call, all []awareness.Watch) {
 		}
 		expires := term.Unknown
 		if at, known := w.Expires(); known {
-			expires = term.Age(int64(now) - at)
+			if expires = term.Age(int64(now) - at); at < int64(now) {
+				expires = "due"
+			}
 		}
 		t.Row(string(w.State), w.Watcher, w.Target, strings.TrimSuffix(provenance(w.Cursor), "-group"), decimal(w.Seen), decimal(w.Head), decimal(w.Behind), expires, strings.Join(notes, ", "))
 	}
