@@ -208,7 +208,7 @@ func (s *signals) adoption(ctx context.Context, owner gateway.Ownership, key, ag
 			if r.Key != key {
 				continue
 			}
-			if status, _ := r.Text(row.Status); status == "running" && judge(s.call, r, owner).Word != gateway.ProbablyDead {
+			if status, _ := r.Text(row.Status); status == "running" && judge(ctx, s.call, r, owner).Word != gateway.ProbablyDead {
 				return a, false
 			}
 			a.SessionID, a.Parent = r.ID(), parentOf(&r.Entry)

@@ -280,7 +280,7 @@ func (a *delta) gather(ctx context.Context, c *Call) (err error) {
 	}
 	a.view = a.row.View(a.l.acp)
 	if status, _ := a.row.Text(row.Status); status == "running" {
-		j := judge(c, a.row, c.owner(ctx, a.l.cfg))
+		j := judge(ctx, c, a.row, c.owner(ctx, a.l.cfg))
 		a.run = &j
 	}
 	return nil

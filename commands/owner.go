@@ -17,7 +17,7 @@ import (
 func (c *Call) owner(ctx context.Context, cfg *config.Config) gateway.Ownership {
 	w := gateway.Where{
 		StateDir: cfg.StateDir, ConfigPath: cfg.ConfigFile, StateDB: store.StateDatabase(cfg.StateDir),
-		TmpDirs: []string{os.TempDir()}, LockRoot: "/tmp", UID: os.Getuid(), Ports: gateway.Ports(cfg.Getenv, gatewaySettings(cfg)),
+		TmpDirs: []string{os.TempDir()}, LockRoot: "/tmp", UID: os.Getuid(), Ports: gateway.Ports(cfg.Getenv, gateway.SettingsOf(cfg)),
 	}
 	if dir := c.Env("TMPDIR"); dir != "" {
 		w.TmpDirs = []string{dir}
@@ -31,18 +31,8 @@ func (c *Call) owner(ctx context.Context, cfg *config.Config) gateway.Ownership 
 	return gateway.Owner(ctx, w, lock.Local(), c.Now())
 }
 
-func gatewaySettings(cfg *config.Config) (s gateway.Settings) {
-	n, _ := cfg.Value("gateway")
-	s.Mode, _ = n.At("mode").Str()
-	s.Port, _ = n.At("port").Num()
-	s.RemoteURL, _ = n.At("remote", "url").Str()
-	s.Bind, _ = n.At("bind").Str()
-	s.TLS, _ = n.At("tls", "enabled").Flag()
-	return s
-}
-
 // judge says whether a row that claims to run does.
-func judge(c *Call, r *store.Row, o gateway.Ownership) gateway.Judgement {
+func judge(ctx context.Context, c *Call, r *store.Row, o gateway.Ownership) gateway.Judgement {
 	run := gateway.Run{}
 	run.Status, _ = r.Text(row.Status)
 	run.StartedAt, _ = r.Stamp(row.StartedAt)
@@ -52,12 +42,10 @@ func judge(c *Call, r *store.Row, o gateway.Ownership) gateway.Judgement {
 	run.EndedAt, _ = r.Stamp(row.EndedAt)
 	run.ArchivedAt, _ = r.Stamp(row.ArchivedAt)
 	run.Recovery, _ = r.Text(row.RestartRecoveryDeliveryRunID)
+	run.LastByte = r.Grew(ctx)
 	var held *lock.Report
 	if r.Era() == store.FileEra {
-		t, info, missing := r.Transcript()
-		if !missing {
-			run.LastByte = info.ModTime()
-		}
+		t, _, _ := r.Transcript()
 		if t.Path != "" {
 			report := lock.Look(t.Path+lock.Suffix, lock.Local(), c.Now())
 			held = &report
@@ -77,6 +65,6 @@ func (c *Call) stuck(ctx context.Context, l *listing) func(*store.Row) bool {
 			o := c.owner(ctx, l.cfg)
 			owner = &o
 		}
-		return judge(c, r, *owner).Word != gateway.Live
+		return judge(ctx, c, r, *owner).Word != gateway.Live
 	}
 }

@@ -55,26 +55,22 @@ func (c *Call) tell(f failures) error {
 	return nil
 }
 
-// join is one error of several, on one line.
-func (f failures) join() error {
-	all := make([]error, len(f))
-	words := make([]string, len(f))
-	for i, x := range f {
-		all[i], words[i] = x.err, x.err.Error()
+// all is the error of an answer that could not be given at all: each store on a line of its own, and in one document.
+func (c *Call) all(f failures) error {
+	for _, x := range f[:len(f)-1] {
+		c.Warnf("%v", x.err)
 	}
-	if len(all) == 1 {
-		return all[0]
+	last := f[len(f)-1].err
+	if len(f) == 1 {
+		return last
 	}
-	return &Error{Exit: ExitFailed, Err: &joined{strings.Join(words, "; "), all}}
+	var others []map[string]string
+	for _, x := range f {
+		others = append(others, map[string]string{"agentId": x.agent, "path": x.path, "message": x.err.Error()})
+	}
+	exit, code := classify(last)
+	return &Error{Exit: exit, Code: code, Err: last, Details: map[string]any{"errors": others}}
 }
-
-type joined struct {
-	text string
-	all  []error
-}
-
-func (j *joined) Error() string   { return j.text }
-func (j *joined) Unwrap() []error { return j.all }
 
 // storeError says what a store that cannot be read means, and what can be done.
 func storeError(s *store.Sessions, err error) error {

@@ -11,10 +11,10 @@ func sessions() *Command {
 		Flags:    list.Flags,
 		Examples: list.Examples,
 		Exits:    list.Exits,
-		Sub:      []*Command{
-			list, sessionsShow(), sessionsCleanup(),
+		Sub: []*Command{
+			list, sessionsShow(), sessionsCleanup(), sessionsSearch(),
 			sessionsMessages(),
 		},
-		Run:      list.Run,
+		Run: list.Run,
 	}
 }

@@ -122,6 +122,8 @@ func (e *explained) transcriptLine() string {
 	switch {
 	case t.Path == "":
 		return "none: the row names no file and no session id"
+	case t.Missing && t.Err != nil:
+		return "unusable: " + t.Err.Error()
 	case t.Missing:
 		return fmt.Sprintf("missing: looked for %s (by %s)", t.Path, t.How)
 	}

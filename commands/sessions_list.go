@@ -2,7 +2,10 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,17 +114,25 @@ func (c *Call) gather(ctx context.Context, all bool) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Explicit {
+		if _, err := os.Stat(cfg.StateDir); errors.Is(err, fs.ErrNotExist) {
+			c.Warnf("there is no state directory %s", cfg.StateDir)
+		}
+	}
 	l := &listing{cfg: cfg, now: c.nowMs(), several: all || len(targets) > 1}
 	for _, t := range targets {
 		s, err := store.Open(ctx, cfg, t)
 		if l.failed.add(s, err); err != nil {
 			continue
 		}
+		if t.Named && s.Era == store.NoEra {
+			return nil, Failf("there is no session store %s; oc agents list shows those that there are", s.Path)
+		}
 		c.Tracef("%s: %s era, %d rows, %s", s.Agent, s.Era, len(s.Rows), s.Path)
 		l.opened = append(l.opened, s)
 	}
 	if len(l.opened) == 0 {
-		return nil, l.failed.join()
+		return nil, c.all(l.failed)
 	}
 	if l.acp, err = store.ReadACP(ctx, cfg.StateDir); err != nil {
 		c.Warnf("which sessions run under ACP is unknown: %v", err)

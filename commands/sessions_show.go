@@ -42,7 +42,7 @@ func showSession(ctx context.Context, c *Call) error {
 	}
 	e := &explained{Explanation: x, call: c, l: l, protection: r.Protection()}
 	if status, _ := r.Text(row.Status); status == "running" {
-		j := judge(c, r, c.owner(ctx, l.cfg))
+		j := judge(ctx, c, r, c.owner(ctx, l.cfg))
 		e.run = &j
 	}
 	if c.JSON() {
@@ -71,7 +71,7 @@ func (c *Call) find(ctx context.Context, l *listing, word string) (*store.Row, e
 			}
 		}
 		if len(l.failed) > 0 {
-			return nil, &Error{Exit: ExitFailed, Err: fmt.Errorf("no session that could be read has the key, id or label %q, but not every store could be: %w", word, l.failed.join())}
+			return nil, &Error{Exit: ExitFailed, Err: fmt.Errorf("no session that could be read has the key, id or label %q, but not every store could be: %w", word, c.all(l.failed))}
 		}
 		where := "agent " + l.opened[0].Agent
 		if len(l.opened) > 1 {

@@ -18,7 +18,10 @@ func (l *listing) table(c *Call, details []detail) {
 		for _, s := range l.opened {
 			names = append(names, s.Agent)
 		}
-		out.Printf("Session stores: %d (%s)\n", len(l.opened)+len(l.failed), strings.Join(names, ", "))
+		for _, f := range l.failed {
+			names = append(names, f.agent+" unreadable")
+		}
+		out.Printf("Session stores: %d (%s)\n", len(names), strings.Join(names, ", "))
 	} else {
 		out.Printf("Session store: %s\n", l.opened[0].Path)
 	}
@@ -92,7 +95,10 @@ func (l *listing) nothing() string {
 			return fmt.Sprintf("None in the %s era, which is the one in use; the other holds some.", s.Era)
 		}
 	}
-	if l.hidden > 0 {
+	switch {
+	case len(l.failed) > 0:
+		return "None in the stores that could be read."
+	case l.hidden > 0:
 		return "No session passes the filters."
 	}
 	return "No sessions found."

@@ -2,7 +2,7 @@ package commands
 
 import (
 	"errors"
-	"os"
+	"os/user"
 
 	"oc/config"
 	"oc/store"
@@ -11,7 +11,12 @@ import (
 // load finds the state that the flags and the environment mean and reads its configuration. What OpenClaw would refuse in it is told
 // once, on standard error, and does not stop reading.
 func (c *Call) load() (*config.Config, error) {
-	home, _ := os.UserHomeDir()
+	home := ""
+	if c.Env("HOME") == "" { // nobody says where it is: ask the system
+		if u, err := user.Current(); err == nil {
+			home = u.HomeDir
+		}
+	}
 	cfg, err := config.Load(config.Options{
 		Env: c.Env, Cwd: c.Dir, Home: home,
 		StateDir: c.String("state-dir"), ConfigFile: c.String("config"), Profile: c.String("profile"), Dev: c.Bool("dev"),

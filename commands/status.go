@@ -73,7 +73,7 @@ func (c *Call) survey(ctx context.Context) (*standing, error) {
 			r := &a.sessions.Rows[i]
 			s.newest = append(s.newest, r)
 			if status, _ := r.Text(row.Status); status == "running" {
-				s.running = append(s.running, runFacts{r, judge(c, r, s.owner)})
+				s.running = append(s.running, runFacts{r, judge(ctx, c, r, s.owner)})
 			}
 		}
 	}

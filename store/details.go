@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"time"
 
 	"oc/store/agentdb"
 	"oc/store/jsonfile"
@@ -77,6 +79,7 @@ func Details(ctx context.Context, rows []*Row, w Want) ([]Detail, error) {
 func (r *Row) fileDetail(w Want) (d Detail) {
 	c, info, missing := r.Transcript()
 	if missing {
+		d.Err = notFile(c)
 		return d
 	}
 	d.Bytes = info.Size()
@@ -100,6 +103,15 @@ func (r *Row) fileDetail(w Want) (d Detail) {
 		}
 	}
 	return d
+}
+
+// notFile is the error of a transcript in whose place something else stands;
+// nil where there is nothing at all.
+func notFile(c jsonfile.Candidate) error {
+	if c.Odd == "" {
+		return nil
+	}
+	return fmt.Errorf("%s is %s, not a file", c.Path, c.Odd)
 }
 
 func rowDetail(db *agentdb.DB, r *Row, w Want) (d Detail) {
@@ -128,6 +140,28 @@ func rowDetail(db *agentdb.DB, r *Row, w Want) (d Detail) {
 		})
 	}
 	return d
+}
+
+// Grew is when the row's transcript last grew; the zero time where that is not
+// known.
+func (r *Row) Grew(ctx context.Context) (at time.Time) {
+	if r.sessions.Era != SQLiteEra {
+		if _, info, missing := r.Transcript(); !missing {
+			at = info.ModTime()
+		}
+		return at
+	}
+	// What cannot be read is not known, and said where it is listed.
+	_ = agentdb.Read(ctx, r.sessions.Path, func(db *agentdb.DB) error {
+		windows, err := db.Windows(r.Key)
+		for _, w := range windows {
+			if last := max(w.TranscriptAt, w.Size.Last); w.Current && last > 0 {
+				at = millis(last)
+			}
+		}
+		return err
+	})
+	return at
 }
 
 // appendSaid appends what a raw message says to a reader, if anything, and

@@ -107,6 +107,7 @@ func (r *Row) transcriptFacts(ctx context.Context) TranscriptFacts {
 	c, info, missing := place.Find(&r.Entry)
 	t := TranscriptFacts{Path: c.Path, How: c.How, Tried: place.Candidates(&r.Entry), Missing: missing}
 	if missing {
+		t.Err = notFile(c)
 		return t
 	}
 	t.Bytes = info.Size()

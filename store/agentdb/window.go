@@ -26,8 +26,10 @@ type Window struct {
 	Reason    string // why it was begun; mostly ""
 	CreatedAt int64
 	UpdatedAt int64
-	Current   bool // the session's current one; another session may share it
-	Size      Size
+	// TranscriptAt is when the transcript last grew, as the window says.
+	TranscriptAt int64
+	Current      bool // the session's current one; another session may share it
+	Size         Size
 }
 
 // Archive is a deleted or reset transcript that is kept in the database until it is a file.
@@ -142,11 +144,12 @@ func (db *DB) Windows(key string) ([]Window, error) {
 	}
 	var all []Window
 	err = db.tx.Each("SELECT session_id, session_key, "+selected(has, "previous_session_id")+", "+selected(has, "reason")+", "+
-		selected(has, "created_at")+", "+selected(has, "updated_at")+" FROM "+table+
+		selected(has, "created_at")+", "+selected(has, "updated_at")+", "+selected(has, "transcript_updated_at")+" FROM "+table+
 		" WHERE session_key = ?1 OR session_id = ?2 ORDER BY 6 DESC, session_id", func(r *sqlfile.Row) error {
 		w := Window{SessionID: r.Text(0), Key: r.Text(1), Previous: r.Text(2), Reason: r.Text(3)}
 		w.CreatedAt, _ = r.Int(4)
 		w.UpdatedAt, _ = r.Int(5)
+		w.TranscriptAt, _ = r.Int(6)
 		w.Current = w.SessionID == current
 		all = append(all, w)
 		return nil

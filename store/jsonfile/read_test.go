@@ -152,16 +152,16 @@ func TestCandidates(t *testing.T) {
 	}
 	u, v := "0120a4f9-196a-4f9e-89f5-23f31f914da7", "1120a4f9-196a-4f9e-89f5-23f31f914da8"
 	p := Place{Store: filepath.Join(dir, "sessions.json"), Agent: "main", State: state}
-	byID := func(id string) Candidate { return Candidate{filepath.Join(dir, id+".jsonl"), ByID} }
+	byID := func(id string) Candidate { return Candidate{Path: filepath.Join(dir, id+".jsonl"), How: ByID} }
 	for raw, want := range map[string][]Candidate{
 		`{"sessionId":"a"}`:                                                   {byID("a")},
-		`{"sessionId":"a","sessionFile":"sub/b.jsonl"}`:                       {{filepath.Join(dir, "sub/b.jsonl"), ByFile}, byID("a")},
+		`{"sessionId":"a","sessionFile":"sub/b.jsonl"}`:                       {{Path: filepath.Join(dir, "sub/b.jsonl"), How: ByFile}, byID("a")},
 		`{"sessionId":"a","sessionFile":"../x.jsonl"}`:                        {byID("a")},
 		`{"sessionId":"a","sessionFile":"/etc/passwd"}`:                       {byID("a")},
-		`{"sessionId":"a","sessionFile":"` + other + `/c.jsonl"}`:             {{filepath.Join(other, "c.jsonl"), ByFile}, byID("a")},
-		`{"sessionId":"a","sessionFile":"/old/agents/main/sessions/a.jsonl"}`: {{"/old/agents/main/sessions/a.jsonl", ByFile}, byID("a")},
-		`{"sessionId":"` + u + `","sessionFile":"` + v + `.jsonl"}`:           {byID(u), {filepath.Join(dir, v+".jsonl"), ByStale}},
-		`{"sessionId":"a:b","sessionFile":"k.jsonl"}`:                         {{filepath.Join(dir, "k.jsonl"), ByFile}},
+		`{"sessionId":"a","sessionFile":"` + other + `/c.jsonl"}`:             {{Path: filepath.Join(other, "c.jsonl"), How: ByFile}, byID("a")},
+		`{"sessionId":"a","sessionFile":"/old/agents/main/sessions/a.jsonl"}`: {{Path: "/old/agents/main/sessions/a.jsonl", How: ByFile}, byID("a")},
+		`{"sessionId":"` + u + `","sessionFile":"` + v + `.jsonl"}`:           {byID(u), {Path: filepath.Join(dir, v+".jsonl"), How: ByStale}},
+		`{"sessionId":"a:b","sessionFile":"k.jsonl"}`:                         {{Path: filepath.Join(dir, "k.jsonl"), How: ByFile}},
 		`{}`: nil,
 	} {
 		e, err := row.New("k", []byte(raw))

@@ -20,7 +20,10 @@ const (
 )
 
 // A Candidate is a place where a row's transcript may be.
-type Candidate struct{ Path, How string }
+type Candidate struct {
+	Path, How string
+	Odd       string // what stands there instead of a file: "a pipe"; as Find sees it
+}
 
 // A Place is what decides where transcripts of a store are: the store's path,
 // the agent it belongs to, the state directory and the home directory.
@@ -39,7 +42,7 @@ func (p Place) Candidates(e *row.Entry) []Candidate {
 				return
 			}
 		}
-		out = append(out, Candidate{path, how})
+		out = append(out, Candidate{Path: path, How: how})
 	}
 	id := e.ID()
 	file, _ := e.Text(row.SessionFile)
@@ -66,15 +69,26 @@ func (p Place) Candidates(e *row.Entry) []Candidate {
 }
 
 // Find is the first candidate that is there as a regular file. missing is true
-// where none is; then the best candidate is returned.
+// where none is; then the best candidate is returned, or one with something odd
+// in its place.
 func (p Place) Find(e *row.Entry) (c Candidate, info os.FileInfo, missing bool) {
 	all := p.Candidates(e)
-	for _, c := range all {
-		if info, err := os.Stat(c.Path); err == nil && info.Mode().IsRegular() {
-			return c, info, false
+	var odd *Candidate
+	for i := range all {
+		info, err := os.Stat(all[i].Path)
+		switch {
+		case err != nil:
+		case info.Mode().IsRegular():
+			return all[i], info, false
+		case odd == nil:
+			all[i].Odd = kindOf(info.Mode())
+			odd = &all[i]
 		}
 	}
-	if len(all) == 0 {
+	switch {
+	case odd != nil:
+		return *odd, nil, true
+	case len(all) == 0:
 		return Candidate{}, nil, true
 	}
 	return all[0], nil, true

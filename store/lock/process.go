@@ -16,7 +16,7 @@ type Process struct {
 	PID   int
 	Life  Life
 	Start uint64 // clock ticks since boot, as OpenClaw writes it; 0: unknown
-	Title string // its command line, for people to read; may be empty
+	Title string // its command line up to the first flag, for people to read; may be empty
 }
 
 // Machine answers for the processes around oc. Local is the real one.

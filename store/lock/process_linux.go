@@ -142,6 +142,8 @@ func status(pid int, name string) string {
 	return ""
 }
 
+// title is the program and what it was told to do, up to the first flag: what
+// follows may be a secret.
 func title(pid int) string {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
@@ -149,6 +151,12 @@ func title(pid int) string {
 	}
 	defer f.Close()
 	raw, _ := io.ReadAll(io.LimitReader(f, maxTitle))
-	raw = bytes.Trim(raw, "\x00")
-	return strings.ToValidUTF8(string(bytes.ReplaceAll(raw, []byte{0}, []byte{' '})), "?")
+	var shown []string
+	for _, word := range strings.Split(strings.Trim(string(raw), "\x00"), "\x00") {
+		if strings.HasPrefix(word, "-") || len(shown) == 3 {
+			break
+		}
+		shown = append(shown, word)
+	}
+	return strings.ToValidUTF8(strings.Join(shown, " "), "?")
 }
