@@ -101,10 +101,13 @@ func showNotices(ctx context.Context, c *Call) error {
 		}
 	}
 	if c.JSON() {
-		return c.Document(n.document)
+		if err := c.Document(n.document); err != nil {
+			return err
+		}
+	} else {
+		n.text(c)
 	}
-	n.text(c)
-	return nil
+	return c.tell(s.unread)
 }
 
 func (n *noticeList) document(p *span.Printer) error {

@@ -27,6 +27,7 @@ type signals struct {
 	path       string
 	schema     awareness.Schema // as of the last look
 	quiet      bool             // that there is no log is nothing to tell
+	unread     failures         // stores that could not say which sessions there are
 	quarantine string           // why OpenClaw refuses to open the database; "" where it does not
 }
 
@@ -174,6 +175,7 @@ func (s *signals) print(p *span.Printer) {
 		}
 	}
 	p.End()
+	s.unread.print(p)
 }
 
 // line is the database in a line.
@@ -188,8 +190,8 @@ func (s *signals) line() string {
 	return line + ")"
 }
 
-// world is what the stores know of watchers and targets. With all it opens every store to learn which sessions there are;
-// without, only where the databases of agents lie.
+// world is what the stores know of watchers and targets. With all it opens every store to learn which sessions there are, and those
+// that cannot be read make the answer a partial one; without, it only looks where the databases of agents lie.
 func (s *signals) world(ctx context.Context, all bool) awareness.World {
 	places := map[string]string{}
 	w := awareness.World{Store: func(watcher string) string {
@@ -213,9 +215,8 @@ func (s *signals) world(ctx context.Context, all bool) awareness.World {
 	targets, _ := store.Targets(s.cfg, store.Pick{All: true}) // only --agent can be unknown
 	for _, t := range append(targets, store.StrangerTargets(s.cfg)...) {
 		found, err := store.Open(ctx, s.cfg, t)
-		if err != nil {
+		if s.unread.add(found, err); err != nil {
 			unread = true
-			s.call.Warnf("%v; whether its sessions exist is unknown", storeError(found, err))
 			continue
 		}
 		read[t.Agent] = true

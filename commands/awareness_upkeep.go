@@ -125,7 +125,7 @@ func sweepLog(ctx context.Context, c *Call) error {
 		return err
 	}
 	if c.JSON() {
-		return c.Document(func(p *span.Printer) error {
+		if err := c.Document(func(p *span.Printer) error {
 			p.Object()
 			p.Key("notices").Array()
 			for _, n := range swept.Notices {
@@ -137,14 +137,17 @@ func sweepLog(ctx context.Context, c *Call) error {
 			s.print(p)
 			p.End()
 			return nil
-		})
+		}); err != nil {
+			return err
+		}
+		return c.tell(s.unread)
 	}
 	for _, n := range swept.Notices {
 		c.Out.Printf("For %s: %s\n", n.Watcher, n.Text())
 	}
 	c.Out.Printf("%d notices stand, %d pending watches have nobody to tell.\n", len(swept.Notices), swept.Dormant)
 	prunedText(c, swept.Pruned, "Removed")
-	return nil
+	return c.tell(s.unread)
 }
 
 func awarenessPrune() *Command {

@@ -61,8 +61,9 @@ func showWatches(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON() {
-		return c.Document(func(p *span.Printer) error {
+	switch {
+	case c.JSON():
+		if err := c.Document(func(p *span.Printer) error {
 			p.Object()
 			p.Key("count").Int(int64(len(all)))
 			p.Key("watches").Array()
@@ -73,14 +74,15 @@ func showWatches(ctx context.Context, c *Call) error {
 			s.print(p)
 			p.End()
 			return nil
-		})
-	}
-	if len(all) == 0 {
+		}); err != nil {
+			return err
+		}
+	case len(all) == 0:
 		c.Out.Printf("Nobody watches a session%s.\n", c.filtered("watcher", "target", "pending"))
-		return nil
+	default:
+		watchTable(c, all)
 	}
-	watchTable(c, all)
-	return nil
+	return c.tell(s.unread)
 }
 
 // end is the key of one end of a watch: that of a session, or of a watch whose ends are gone. A nil subject is any.

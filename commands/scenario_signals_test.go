@@ -522,6 +522,9 @@ func TestSignalsInOddDatabases(t *testing.T) {
 		if dig(a.doc(t), "errors", 0, "path") == nil {
 			t.Error("the document has no errors")
 		}
+		a = ocRun(t, state, quiet(t, signalsNow), "awareness", "watches", "--json", "--state-dir", state)
+		want(t, "exit", a.exit, ExitFailed)
+		want(t, "errors", len(a.doc(t)["errors"].([]any)), 1)
 	})
 }
 
