@@ -198,16 +198,9 @@ func (a *agentFacts) print(p *span.Printer) {
 		p.Key(string(k)).Int(int64(u.Classes[k].Files))
 	}
 	p.End()
-	if o := s.Other; o != nil {
+	if s.Other != nil {
 		p.Key("otherEra").Object()
-		p.Key("era").String(string(o.Era))
-		p.Key("path").String(o.Path)
-		if p.Key("rows"); o.Rows < 0 {
-			p.Null()
-			p.Key("error").String(o.Why)
-		} else {
-			p.Int(int64(o.Rows))
-		}
+		otherEra(p, s.Other)
 		p.End()
 	}
 	p.End()

@@ -103,17 +103,10 @@ func (l *listing) foot(p *span.Printer) {
 	p.End()
 	p.Key("otherEra").Array()
 	for _, s := range l.opened {
-		if o := s.Other; o != nil {
+		if s.Other != nil {
 			p.Object()
 			p.Key("agentId").String(s.Agent)
-			p.Key("era").String(string(o.Era))
-			p.Key("path").String(o.Path)
-			if p.Key("count"); o.Rows < 0 {
-				p.Null()
-				p.Key("error").String(o.Why)
-			} else {
-				p.Int(int64(o.Rows))
-			}
+			otherEra(p, s.Other)
 			p.End()
 		}
 	}
@@ -146,6 +139,18 @@ func (l *listing) foot(p *span.Printer) {
 	}
 	p.End()
 	l.failed.print(p)
+}
+
+// otherEra prints what is known of the store that is not read.
+func otherEra(p *span.Printer, o *store.Other) {
+	p.Key("era").String(string(o.Era))
+	p.Key("path").String(o.Path)
+	if p.Key("count"); o.Rows < 0 {
+		p.Null()
+		p.Key("error").String(o.Why)
+	} else {
+		p.Int(int64(o.Rows))
+	}
 }
 
 // row prints the members that OpenClaw prints of a row, and leaves the object open.

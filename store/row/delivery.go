@@ -15,10 +15,6 @@ type Delivery struct {
 	Thread               []byte
 }
 
-func (d Delivery) empty() bool {
-	return d.Channel == "" && d.To == "" && d.Account == "" && d.Thread == nil
-}
-
 // Delivery reconciles the fields in which releases kept the destination of a
 // session: route over last* over deliveryContext, an internal channel giving
 // way to an external one (spec/file-store.md 2.3 step 5 and 2.4, 2026.7.35),
