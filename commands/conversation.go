@@ -42,9 +42,17 @@ func (t *talk) name() string {
 // talk finds the conversation of a word: a session as Call.find finds it, else the session id of a transcript that no session names
 // any more, else a file. With lineage it has all transcripts of the session, else one.
 func (c *Call) talk(ctx context.Context, word string, lineage bool) (*talk, error) {
+	return c.talkBeside(ctx, word, lineage, &talk{})
+}
+
+// talkBeside is talk for the second of two: what was gathered for the other is not gathered again.
+func (c *Call) talkBeside(ctx context.Context, word string, lineage bool, other *talk) (*talk, error) {
 	if path, ok := c.file(word); ok {
-		cfg, err := c.load()
-		if err != nil {
+		var cfg *config.Config
+		var err error
+		if other.l != nil {
+			cfg = other.l.cfg
+		} else if cfg, err = c.load(); err != nil {
 			return nil, err
 		}
 		copied, err := store.OpenCopy(path)
@@ -53,9 +61,12 @@ func (c *Call) talk(ctx context.Context, word string, lineage bool) (*talk, erro
 		}
 		return &talk{l: &listing{cfg: cfg, now: c.nowMs()}, id: copied.ID, all: []*store.Conversation{copied}}, nil
 	}
-	l, err := c.gather(ctx, !c.Given("agent") && !c.Given("store"))
-	if err != nil {
-		return nil, err
+	l := other.l
+	if l == nil || len(l.opened) == 0 {
+		var err error
+		if l, err = c.gather(ctx, !c.Given("agent") && !c.Given("store")); err != nil {
+			return nil, err
+		}
 	}
 	r, err := c.find(ctx, l, word)
 	var e *Error

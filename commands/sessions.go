@@ -13,7 +13,7 @@ func sessions() *Command {
 		Exits:    list.Exits,
 		Sub: []*Command{
 			list, sessionsShow(), sessionsCleanup(), sessionsSearch(),
-			sessionsMessages(),
+			sessionsMessages(), sessionsTail(), sessionsExport(), sessionsDiff(),
 		},
 		Run: list.Run,
 	}

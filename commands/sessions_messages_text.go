@@ -51,51 +51,52 @@ func (h *history) nothing() string {
 
 // say shows one message.
 func say(out *term.Out, m []byte, at int64) {
-	role := transcript.Role(m)
-	style := term.Bold
-	switch role {
+	style := term.Yellow
+	switch transcript.Role(m) {
 	case "user":
-		style |= term.Green
+		style = term.Bold | term.Green
 	case "assistant":
-		style |= term.Cyan
-	default:
-		style = term.Yellow
-	}
-	head := role
-	for _, name := range []string{"senderLabel", "toolName", "customType"} {
-		if s, ok := span.Text(span.Member(m, name)); ok && s != "" {
-			head += " " + s
-		}
-	}
-	if head == "" {
-		head = "no role"
-	}
-	if string(span.Member(m, "isError")) == "true" {
-		head += " (failed)"
+		style = term.Bold | term.Cyan
 	}
 	when := "unknown time"
 	if at != 0 {
 		when = term.Time(at)
 	}
-	out.Printf("%s  %s\n", out.Paint(style, head), out.Paint(term.Dim, when))
-	for _, line := range parts(m) {
-		if line.text == "" {
+	out.Printf("%s  %s\n", out.Paint(style, speaker(m)), out.Paint(term.Dim, when))
+	for _, p := range parts(m) {
+		if p.aside == "" {
+			if p.text != "" {
+				out.Printf("%s\n", term.Styled(paragraphs(p.text, out.Width())))
+			}
 			continue
 		}
-		text := paragraphs(line.text, out.Width())
-		if line.aside {
-			out.Printf("%s\n", term.Styled(text[:2])+out.Paint(term.Dim, term.CutEnd(strings.TrimPrefix(oneLine(line.text), "  "), max(20, out.Width()-2), "…")))
-			continue
+		line := p.aside
+		if p.text != "" {
+			line += " " + p.text
 		}
-		out.Printf("%s\n", term.Styled(text))
+		out.Printf("  %s\n", out.Paint(term.Dim, term.CutEnd(strings.Join(strings.Fields(line), " "), max(20, out.Width()-2), "…")))
 	}
 }
 
-// part is a piece of a message as people see it. An aside is one line: a call, an image.
-type part struct {
-	text  string
-	aside bool
+// speaker is who says a message, in words.
+func speaker(m []byte) string {
+	words := transcript.Role(m)
+	for _, name := range []string{"senderLabel", "toolName", "customType"} {
+		if s, ok := span.Text(span.Member(m, name)); ok && s != "" {
+			words += " " + s
+		}
+	}
+	if words == "" {
+		words = "no role"
+	}
+	if string(span.Member(m, "isError")) == "true" {
+		words += " (failed)"
+	}
+	return words
 }
+
+// part is a piece of a message as people see it: a text, or an aside with what it is (a call of a tool, an image) and the text in it.
+type part struct{ aside, text string }
 
 // parts are the pieces of a message, masked as it is.
 func parts(m []byte) (list []part) {
@@ -111,13 +112,15 @@ func parts(m []byte) (list []part) {
 		list = append(list, block(b))
 		return nil
 	})
-	if s, ok := span.Text(span.Member(m, "text")); ok && content == nil {
-		list = append(list, part{text: s})
+	member := func(name string) string { s, _ := span.Text(span.Member(m, name)); return s }
+	if content == nil {
+		list = append(list, part{text: member("text")})
 	}
 	if transcript.Role(m) == "bashExecution" {
-		command, _ := span.Text(span.Member(m, "command"))
-		output, _ := span.Text(span.Member(m, "output"))
-		list = append(list, part{text: "$ " + command, aside: true}, part{text: output})
+		list = append(list, part{"$", member("command")}, part{text: member("output")})
+	}
+	if s := member("errorMessage"); s != "" {
+		list = append(list, part{"(error)", s})
 	}
 	return list
 }
@@ -139,12 +142,12 @@ func block(b []byte) part {
 		return part{text: s}
 	case "thinking", "reasoning":
 		s, _ := span.Text(member("thinking", "text"))
-		return part{text: "(thinking) " + s, aside: true}
+		return part{"(thinking)", s}
 	case "redactedthinking":
-		return part{text: "(thinking, encrypted)", aside: true}
+		return part{aside: "(thinking, encrypted)"}
 	case "toolcall", "tooluse", "functioncall":
 		name, _ := span.Text(member("name"))
-		return part{text: "→ " + name + arguments(member("arguments", "input", "args")), aside: true}
+		return part{"→ " + name, arguments(member("arguments", "input", "args"))}
 	case "image", "inputimage", "imageurl":
 		text := "(image"
 		if s, ok := span.Text(member("mimeType", "media_type")); ok {
@@ -153,7 +156,7 @@ func block(b []byte) part {
 		if n, ok := span.Int(member("bytes")); ok {
 			text += ", " + term.Bytes(n*3/4)
 		}
-		return part{text: text + ")", aside: true}
+		return part{aside: text + ")"}
 	}
 	if s, ok := span.Text(member("text", "content")); ok {
 		return part{text: s}
@@ -161,7 +164,7 @@ func block(b []byte) part {
 	if kind == "" {
 		kind = "something without a type"
 	}
-	return part{text: "(" + kind + ")", aside: true}
+	return part{aside: "(" + kind + ")"}
 }
 
 // arguments are those of a call on one line: "command=ls -l, timeout=5".
@@ -174,7 +177,7 @@ func arguments(raw []byte) string {
 		if !ok {
 			s = string(raw)
 		}
-		return " " + s
+		return s
 	}
 	var all []string
 	for _, p := range span.Members(raw) {
@@ -184,11 +187,8 @@ func arguments(raw []byte) string {
 		}
 		all = append(all, p.Name+"="+s)
 	}
-	return " " + strings.Join(all, ", ")
+	return strings.Join(all, ", ")
 }
-
-// oneLine is a text on one line, escaped.
-func oneLine(s string) string { return term.Escape(strings.Join(strings.Fields(s), " ")) }
 
 // paragraphs is a text of several lines, escaped, wrapped and moved in by two.
 func paragraphs(s string, width int) string {

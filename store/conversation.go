@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -47,9 +46,6 @@ const (
 
 // Current says of a conversation that it is the one a session goes on with.
 const Current = "current"
-
-// ErrDamagedRow is the error of a row of a database that cannot be read.
-var ErrDamagedRow = errors.New("damaged row")
 
 // InDatabase tells whether the rows are those of a database.
 func (c *Conversation) InDatabase() bool { return c.kept != inFile }
@@ -288,57 +284,34 @@ func (c *Conversation) Tail(limits transcript.TailLimits) (transcript.Tail, erro
 
 // Copy writes the conversation to w as JSON lines: those of a file or an
 // archive byte for byte, those of a database as they were stored, each with a
-// line break. damaged counts the events of a database that cannot be read and
-// are not among them.
-func (c *Conversation) Copy(ctx context.Context, w io.Writer) (damaged int, err error) {
-	var from io.Reader
-	switch {
-	case c.Missing:
-		return 0, nil
-	case c.kept == inWindow:
-		return damaged, agentdb.Events(ctx, c.Path, c.ID, func(e agentdb.Event) error {
-			if e.Damage != nil {
-				damaged++
-				return nil
+// line break. mask, if it is set, gives what to write for a row, which may be
+// the row's own bytes. Damaged rows of a database are left out, and counted.
+func (c *Conversation) Copy(ctx context.Context, w io.Writer, mask func(*transcript.Row) []byte) (damaged int, err error) {
+	s := transcript.Scanner{Report: func(f transcript.Finding) {
+		if f.Code == transcript.DamagedRow {
+			damaged++
+		}
+	}}
+	lost := 0
+	err = c.Scan(ctx, &s, func(r *transcript.Row) error {
+		if c.kept == inWindow && r.Blank && damaged > lost {
+			lost++
+			return nil
+		}
+		if r.Line == 1 && r.Offset == int64(len(bom)) {
+			if _, err := w.Write(bom); err != nil {
+				return err
 			}
-			_, err := w.Write(append(e.Line[:len(e.Line):len(e.Line)], '\n'))
+		}
+		raw := r.Raw
+		if mask != nil && !r.Blank {
+			raw = mask(r)
+		}
+		if _, err := w.Write(raw); err != nil {
 			return err
-		})
-	case c.kept == inArchive:
-		blob, err := c.blob(ctx)
-		if err != nil {
-			return 0, err
 		}
-		from = bytes.NewReader(blob)
-	default:
-		file, err := os.Open(c.Path)
-		if err != nil {
-			return 0, err
-		}
-		defer file.Close()
-		from = file
-	}
-	plain, err := transcript.Decompress(from)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", c, err)
-	}
-	defer plain.Close()
-	buf := make([]byte, 256<<10)
-	for {
-		n, err := plain.Read(buf)
-		if n > 0 {
-			if _, err := w.Write(buf[:n]); err != nil {
-				return 0, err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return 0, nil
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", c, err)
-		}
-	}
+		_, err := io.WriteString(w, [...]string{"", "\n", "\r\n"}[r.Break])
+		return err
+	})
+	return damaged, err
 }

@@ -187,6 +187,12 @@ func (p *Printer) separate() {
 	}
 }
 
+// Flush hands on what was written so far, of a document that takes its time.
+func (p *Printer) Flush() error {
+	p.flush()
+	return p.err
+}
+
 func (p *Printer) flush() {
 	if p.err == nil {
 		_, p.err = p.w.Write(p.buf)

@@ -74,3 +74,14 @@ func RedactValue(raw []byte) []byte {
 	var c Changed
 	return View{Units: math.MaxInt}.value("", raw, &c, 0)
 }
+
+// Value is RedactValue with what else the owner knows to be secret. What holds
+// no credential comes back byte for byte.
+func (r *Redactor) Value(raw []byte) (out []byte, masked bool) {
+	var c Changed
+	out = View{Units: math.MaxInt, Redactor: r}.value("", raw, &c, 0)
+	if !c.Redacted && !c.Truncated {
+		return raw, false
+	}
+	return out, true
+}

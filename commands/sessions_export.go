@@ -1,0 +1,351 @@
+package commands
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"oc/commands/term"
+	"oc/store"
+	"oc/store/span"
+	"oc/transcript"
+	"oc/transcript/visible"
+)
+
+func sessionsExport() *Command {
+	return &Command{
+		Name:  "export",
+		Args:  "KEY",
+		Short: "take a conversation out as a document",
+		Long: "Writes what was said in a session to a file or to standard output: as Markdown, as one self-contained HTML page, or as the JSON lines of the transcript itself.\n\n" +
+			"Credentials are masked, and what the model wrote for machines is taken out, unless --raw is given. As jsonl every row keeps its bytes, but for those in which something " +
+			"was masked; with --raw all of them do. Markdown and HTML show calls and results of tools too; of images they show only that there was one.\n\n" +
+			"A file is made with the rights 0600, whole or not at all. One that is there is never replaced without --overwrite.",
+		Flags: append([]Flag{
+			{Name: "format", Value: "FORMAT", Default: "md", Help: "what to write", Choices: []string{"md", "html", "jsonl"}},
+			{Name: "output", Short: "o", Value: "PATH", Help: "the file to write; without it, or with -, standard output"},
+			{Name: "overwrite", Help: "replace the file if it is there"},
+			{Name: "raw", Help: "mask nothing and leave out nothing"},
+		}, partFlags...),
+		Examples: []Example{
+			{"oc sessions export main --format html --output main.html", "a page to read or to print"},
+			{"oc sessions export main --archives > main.md", "all that was ever said in the main session"},
+			{"oc sessions export main --format jsonl --raw --output main.jsonl", "the transcript, byte for byte"},
+		},
+		Exits: []int{ExitRefused},
+		Run:   exportSession,
+	}
+}
+
+// exported is what an export did.
+type exported struct {
+	talk   *talk
+	page   *store.Page
+	format string
+	path   string // "" for standard output
+	raw    bool
+
+	messages int
+	hidden   int // messages that only steer OpenClaw, empty ones
+	masked   int // messages or rows in which something was masked
+	damaged  int // rows of a database that cannot be read
+	bytes    int64
+}
+
+func exportSession(ctx context.Context, c *Call) error {
+	x := &exported{format: c.String("format"), raw: c.Bool("raw")}
+	if x.path = c.String("output"); x.path == "-" {
+		x.path = ""
+	} else if c.Given("output") && strings.TrimSpace(x.path) == "" {
+		return Usagef("--output takes the path of a file, or - for standard output")
+	}
+	if x.path != "" && !filepath.IsAbs(x.path) {
+		x.path = filepath.Join(c.Dir, x.path)
+	}
+	if x.format == "jsonl" {
+		for _, name := range []string{"branch", "all-branches", "archives", "since", "before"} {
+			if c.Given(name) {
+				return Usagef("--format jsonl is the transcript as it stands and cannot be combined with --%s; md and html can", name)
+			}
+		}
+		if x.path == "" && c.Out.Terminal() {
+			return Usagef("--format jsonl is not for a terminal; give --output, or send it to a file or another program")
+		}
+	}
+	if c.JSON() && x.path == "" {
+		return Usagef("--json says what was exported and needs standard output for itself; give --output PATH for the export")
+	}
+	var err error
+	if x.talk, err = c.talk(ctx, c.Arg(0), c.Bool("archives")); err != nil {
+		return err
+	}
+	if err := x.place(c); err != nil {
+		return err
+	}
+	if x.path == "" {
+		w := &counting{w: c.Out}
+		err = x.write(ctx, c, w)
+		x.bytes = w.n
+	} else {
+		err = x.file(ctx, c)
+	}
+	if err != nil {
+		return c.partError(x.talk, err)
+	}
+	if c.JSON() {
+		if err := c.Document(func(p *span.Printer) error { x.document(c, p); return nil }); err != nil {
+			return err
+		}
+	} else if x.path != "" {
+		c.Out.Printf("%s: %s, %s.\n", x.path, x.summary(), term.Bytes(x.bytes))
+	}
+	c.remarkTalk(x.talk)
+	if x.masked > 0 {
+		c.Notef("credentials were masked in %d places of it; --raw leaves them", x.masked)
+	}
+	if x.hidden > 0 {
+		c.Notef("%d messages that are not for reading are not in it; --raw has them", x.hidden)
+	}
+	if x.damaged > 0 {
+		c.Warnf("%d rows of the database cannot be read and are not in it", x.damaged)
+	}
+	if err := c.tellFlaws(x.page); err != nil {
+		return err
+	}
+	if x.damaged > 0 {
+		return Status(ExitFailed)
+	}
+	return c.tell(x.talk.l.failed)
+}
+
+func (x *exported) summary() string {
+	if x.format == "jsonl" {
+		return fmt.Sprintf("%d rows", x.messages)
+	}
+	return fmt.Sprintf("%d messages", x.messages)
+}
+
+// place refuses files that OpenClaw would take for its own, and those that are there.
+func (x *exported) place(c *Call) error {
+	if x.path == "" {
+		return nil
+	}
+	dir := filepath.Dir(x.path)
+	if info, err := os.Stat(dir); err != nil {
+		return Failf("--output: the folder %s cannot be written: %w", dir, err)
+	} else if !info.IsDir() {
+		return Failf("--output: %s is no folder", dir)
+	}
+	own := []string{x.talk.l.cfg.StateDir}
+	if x.talk.row != nil {
+		own = append(own, x.talk.row.Store().Dir())
+	}
+	for _, place := range own {
+		if within(dir, place) {
+			return Refusef("--output: %s is in the state of OpenClaw, %s, where it may be taken for a transcript; write it elsewhere", x.path, place)
+		}
+	}
+	switch info, err := os.Lstat(x.path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return Failf("--output: %w", err)
+	case !info.Mode().IsRegular():
+		return Refusef("--output: %s is there and no plain file; it was left alone", x.path)
+	case !c.Bool("overwrite"):
+		return Refusef("--output: %s is there already; give another name, or --overwrite to replace it", x.path)
+	}
+	return nil
+}
+
+// within tells whether a folder is another one or lies in it, whatever links lead there.
+func within(dir, place string) bool {
+	real := func(path string) string {
+		if r, err := filepath.EvalSymlinks(path); err == nil {
+			return r
+		}
+		return filepath.Clean(path)
+	}
+	rel, err := filepath.Rel(real(place), real(dir))
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// file writes the export beside its place and moves it there when it is whole.
+func (x *exported) file(ctx context.Context, c *Call) error {
+	f, err := os.CreateTemp(filepath.Dir(x.path), "."+filepath.Base(x.path)+".*") // 0600
+	if err != nil {
+		return Failf("write %s: %w", x.path, err)
+	}
+	defer os.Remove(f.Name()) //nolint:errcheck // moved, mostly
+	defer f.Close()           //nolint:errcheck // closed below, mostly
+	buffered := bufio.NewWriterSize(f, 256<<10)
+	w := &counting{w: buffered}
+	if err := x.write(ctx, c, w); err != nil {
+		return err
+	}
+	x.bytes = w.n
+	if err := errors.Join(buffered.Flush(), f.Sync(), f.Close()); err != nil {
+		return Failf("write %s: %w", x.path, err)
+	}
+	if c.Bool("overwrite") {
+		err = os.Rename(f.Name(), x.path)
+	} else if err = os.Link(f.Name(), x.path); err != nil && !errors.Is(err, fs.ErrExist) {
+		if _, there := os.Lstat(x.path); errors.Is(there, fs.ErrNotExist) { // a file system without links
+			err = os.Rename(f.Name(), x.path)
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return Refusef("--output: %s was made by somebody else meanwhile; it was left alone", x.path)
+	case err != nil:
+		return Failf("write %s: %w", x.path, err)
+	}
+	return nil
+}
+
+// counting counts what is written.
+type counting struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counting) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+func (x *exported) write(ctx context.Context, c *Call, w io.Writer) (err error) {
+	redactor := c.redactor(x.talk.l.cfg)
+	if x.format == "jsonl" {
+		x.page = &store.Page{}
+		one := x.talk.current()
+		x.damaged, err = one.Copy(ctx, w, func(r *transcript.Row) []byte {
+			x.messages++
+			if x.raw {
+				return r.Raw
+			}
+			out, masked := r.Raw, false
+			if r.Err != nil {
+				text := redactor.Redact(string(r.Raw))
+				out, masked = []byte(text), text != string(r.Raw)
+			} else {
+				out, masked = redactor.Value(r.Raw)
+			}
+			if masked {
+				x.masked++
+				return out
+			}
+			return r.Raw
+		})
+		return err
+	}
+	var doc writer = &markdown{w: w}
+	if x.format == "html" {
+		doc = &page{w: w}
+	}
+	doc.begin(x.title(), x.facts(c))
+	view := visible.View{Redactor: redactor, Units: math.MaxInt}
+	part := c.part()
+	part.Long = -1
+	x.page, err = store.Walk(ctx, x.talk.all, part, func(m store.Message) error {
+		raw := m.Raw
+		if raw == nil {
+			raw = visible.Mark{ID: m.ID, Time: m.Time, Seq: m.Seq}.Compaction()
+		}
+		if !x.raw {
+			shown, ok := visible.Project(raw, math.MaxInt)
+			if !ok {
+				x.hidden++
+				return nil
+			}
+			var changed visible.Changed
+			if raw, changed = view.Show(shown); changed.Redacted {
+				x.masked++
+			}
+		}
+		x.messages++
+		return doc.message(raw, m)
+	})
+	if err != nil {
+		return err
+	}
+	return doc.end(x.foot())
+}
+
+// writer is a format that messages are written in.
+type writer interface {
+	begin(title string, facts [][2]string)
+	message(raw []byte, m store.Message) error
+	end(remarks []string) error
+}
+
+func (x *exported) title() string {
+	if r := x.talk.row; r != nil && !x.raw {
+		return visible.Redact(r.Key)
+	}
+	return x.talk.name()
+}
+
+func (x *exported) facts(c *Call) [][2]string {
+	facts := [][2]string{{"Session id", x.talk.id}}
+	for _, one := range x.talk.all {
+		facts = append(facts, [2]string{"From", one.String()})
+	}
+	how := "credentials masked"
+	if x.raw {
+		how = "as it is, nothing masked"
+	}
+	return append(facts, [2]string{"Exported", term.Time(c.Now().UnixMilli()) + ", " + how})
+}
+
+// foot says what the document does not have.
+func (x *exported) foot() []string {
+	h := history{page: x.page, hidden: x.hidden}
+	left := h.left()
+	if len(left) == 0 {
+		return nil
+	}
+	return append([]string{"Not in this document: " + strings.Join(left, "; ") + "."}, flaws(x.page)...)
+}
+
+func (x *exported) document(c *Call, p *span.Printer) {
+	p.Object()
+	p.Key("sessionKey").String(x.talk.key)
+	p.Key("sessionId").String(x.talk.id)
+	p.Key("format").String(x.format)
+	p.Key("path").String(x.path)
+	p.Key("bytes").Int(x.bytes)
+	p.Key("redacted").Bool(!x.raw)
+	if x.format == "jsonl" {
+		p.Key("rows").Int(int64(x.messages))
+	} else {
+		p.Key("messages").Int(int64(x.messages))
+	}
+	p.Key("masked").Int(int64(x.masked))
+	p.Key("notShown").Object()
+	for _, v := range []struct {
+		name string
+		n    int
+	}{
+		{"hidden", x.hidden},
+		{"otherBranches", x.page.OffBranch},
+		{"beforeReset", x.page.Before},
+		{"otherTimes", x.page.Outside},
+		{"repeated", x.page.Repeats},
+		{"broken", x.page.Broken + x.damaged},
+	} {
+		p.Key(v.name).Int(int64(v.n))
+	}
+	p.End()
+	c.printTalk(p, x.talk)
+	printFlaws(p, x.page)
+	x.talk.l.failed.print(p)
+	p.End()
+}
