@@ -161,7 +161,7 @@ func (n *noticeList) text(c *Call) {
 		}
 		c.Out.Printf("%s\n", line)
 	}
-	if len(n.acked) > 0 {
+	if c.Bool("ack") {
 		c.Out.Printf("\nAcknowledged: %d of %d.\n", len(n.acked), len(n.pending))
 		for _, again := range n.again {
 			c.Out.Printf("More came since: %s\n", again.Text())

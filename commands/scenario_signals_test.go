@@ -636,4 +636,11 @@ func TestWatchInTheSQLiteEra(t *testing.T) {
 	}
 	a = ocRun(t, dir, env, "awareness", "record", "agent:work:main", "--kind", "goal_changed", "--summary", "goal created", "--json", "--state-dir", state)
 	want(t, "told", dig(a.doc(t), "notices", 0, "watcher"), "agent:main:main")
+	// Nobody is told through a dormant watch, and nothing of it is acknowledged.
+	a = ocRun(t, dir, env, "awareness", "record", "agent:main:main", "--kind", "goal_changed", "--summary", "goal created", "--json", "--state-dir", state)
+	want(t, "told", len(a.doc(t)["notices"].([]any)), 0)
+	a = ocRun(t, dir, env, "awareness", "notices", "agent:work:main", "--ack", "--state-dir", state)
+	if !strings.Contains(a.out, "Acknowledged: 0 of 1.") || !strings.Contains(a.out, "dormant") {
+		t.Error(a.out)
+	}
 }
