@@ -2,9 +2,11 @@ package transcript
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -15,20 +17,24 @@ import (
 //
 // A string in JSON is written as itself but for escapes, and only an escape can
 // spell a character in another way. Quotes, the backslash and control
-// characters are always escaped, so what is looked for is split there, and one
-// of its pieces is enough to look for. Its characters can be spelled otherwise
-// only by \uXXXX of one of their UTF-16 units, and the slash by \/: such an
+// characters are always escaped, and the slash may be, so what is looked for is
+// split there, and one of its pieces is enough to look for. Its characters can
+// be spelled otherwise only by \uXXXX of one of their UTF-16 units: such an
 // escape anywhere in a line is a sign too. U+FFFD is a split, since it is also
 // what broken UTF-8 is read as. Where case is ignored, all letters are splits
 // that are the same as one outside of ASCII (k is the Kelvin sign, s the long
-// s), and for the others both forms are looked for.
+// s), and of the others both forms are looked for.
+//
+// Signs are found eight bytes at a time: two bytes of the piece that are rare
+// in transcripts, at their distance, or a backslash before a u.
 type sieve struct {
 	piece []byte // small letters where case is ignored; empty: every line may hold the text
 	fold  bool
-	rare  int  // the place in piece of its rarest byte
-	a, b  byte // that byte, in both cases
-	slash bool
-	units [1 << 16 / 64]uint64 // a set of the UTF-16 units that piece is made of
+	at, d int // where the first of the two bytes stands in piece, and how far behind it the other
+
+	first, second         uint64                // the bytes, eight times
+	firstCase, secondCase uint64                // 0x20 eight times for a letter in either case
+	units                 *[1 << 16 / 64]uint64 // a set of the UTF-16 units that piece is made of
 }
 
 // pieceBytes is how much of a text is looked for; the rest is for the decoded
@@ -45,6 +51,7 @@ func newSieve(all []literal) (best sieve) {
 			}
 		}
 	}
+	best.units = new([1 << 16 / 64]uint64)
 	for _, r := range string(best.piece) {
 		for _, u := range utf16.AppendRune(nil, r) {
 			best.units[u/64] |= 1 << (u % 64)
@@ -54,7 +61,6 @@ func newSieve(all []literal) (best sieve) {
 			best.units[r/64] |= 1 << (r % 64)
 		}
 	}
-	best.slash = bytes.IndexByte(best.piece, '/') >= 0
 	return best
 }
 
@@ -69,7 +75,7 @@ func (l literal) split() (all [][]byte) {
 	}
 	for _, r := range l.runes {
 		switch {
-		case r < ' ', r == '"', r == '\\', r == utf8.RuneError, !utf8.ValidRune(r):
+		case r < ' ', r == '"', r == '\\', r == '/', r == utf8.RuneError, !utf8.ValidRune(r):
 			cut()
 			continue
 		case l.fold && !lonely(r):
@@ -95,24 +101,45 @@ func lonely(r rune) bool {
 	return r|0x20 != 'k' && r|0x20 != 's'
 }
 
-// choose finds the rarest byte of the piece. The weight is small for a piece
-// that is seldom met.
+const ones = 0x0101010101010101
+
+// choose finds the two bytes of the piece that are rarest. The weight is small
+// for a piece that is seldom met.
 func (s *sieve) choose() (weight float64) {
-	least := 0.0
-	for i, c := range s.piece {
-		up := c
+	often := func(i int) float64 {
+		c := s.piece[i]
 		if s.fold && 'a' <= c && c <= 'z' {
-			up = c - 'a' + 'A'
+			return frequency(c) + frequency(c-'a'+'A')
 		}
-		often := frequency(c)
-		if up != c {
-			often += frequency(up)
-		}
-		if i == 0 || often < least {
-			least, s.rare, s.a, s.b = often, i, c, up
+		return frequency(c)
+	}
+	i, j := 0, 0
+	for k := range s.piece {
+		switch {
+		case k == 0:
+		case i == j || often(k) < often(i) && often(j) < often(i):
+			i, j = j, k
+		case often(k) < often(i):
+			i, j = j, k
+		case often(k) < often(j):
+			j = k
 		}
 	}
-	return least / float64(min(len(s.piece), 8))
+	s.at, s.d = i, j-i
+	eight := func(i int) (c, either uint64) {
+		c = uint64(s.piece[i])
+		if s.fold && 'a' <= c && c <= 'z' {
+			either = 0x20
+		}
+		return c * ones, either * ones
+	}
+	s.first, s.firstCase = eight(i)
+	s.second, s.secondCase = eight(j)
+	weight = often(i)
+	if i != j {
+		weight *= often(j) / 1000
+	}
+	return weight / float64(min(len(s.piece), 8))
 }
 
 // frequency is about how often a byte stands in transcripts, in thousandths:
@@ -141,30 +168,12 @@ func frequency(c byte) float64 {
 // A sifting is one pass of a sieve over bytes.
 type sifting struct {
 	*sieve
-	in        []byte
-	hit       int // the next piece, or escape, at or behind the last place that was asked for; len(in): none
-	escape    int
-	low, high int // the next rarest byte in either case
-	spare     int // how many places may still be looked at in vain
+	in    []byte
+	spare int // how many places may still be looked at in vain
 }
 
 func (s *sieve) over(in []byte) sifting {
-	return sifting{sieve: s, in: in, hit: -1, escape: -1, low: -1, high: -1, spare: 64 + len(in)/8}
-}
-
-// next is the first place from here on that is a sign, len(in) if there is
-// none.
-func (s *sifting) next(from int) int {
-	if len(s.piece) == 0 {
-		return from
-	}
-	if s.hit < from {
-		s.hit = s.nextPiece(from)
-	}
-	if s.escape < from {
-		s.escape = s.nextEscape(from)
-	}
-	return min(s.hit, s.escape)
+	return sifting{sieve: s, in: in, spare: 64 + len(in)/8}
 }
 
 func index(in []byte, from int, c byte) int {
@@ -177,31 +186,81 @@ func index(in []byte, from int, c byte) int {
 	return len(in)
 }
 
-func (s *sifting) nextPiece(from int) int {
-	at := from + s.rare // where its rarest byte stands at the earliest
-	for {
-		if s.low < at {
-			s.low = index(s.in, at, s.a)
-		}
-		place := s.low
-		if s.b != s.a {
-			if s.high < at {
-				s.high = index(s.in, at, s.b)
-			}
-			place = min(s.low, s.high)
-		}
-		if place >= len(s.in) {
-			return len(s.in)
-		}
-		start := place - s.rare
-		if s.matches(start) {
-			return start
-		}
-		if s.spare--; s.spare < 0 {
-			return start // a sign in every place that could be one is right too, and ends soon
-		}
-		at = place + 1
+const (
+	backslashes = '\\' * ones
+	us          = 'u' * ones
+	highs       = 0x80 * ones
+)
+
+// next is the first place from here on that is a sign, len(in) if there is
+// none.
+func (s *sifting) next(from int) int {
+	if len(s.piece) == 0 {
+		return from
 	}
+	i := from // everything before it was looked at
+	for last := len(s.in) - max(s.d, 8) - 32; i <= last; i += 32 {
+		var m [4]uint64
+		if !s.block((*[40]byte)(s.in[i:]), (*[32]byte)(s.in[i+s.d:]), &m) {
+			continue
+		}
+		for k, m := range m {
+			for ; m != 0; m &= m - 1 {
+				if place := s.sign(i + 8*k + bits.TrailingZeros64(m)/8); place >= from {
+					return place
+				}
+			}
+		}
+	}
+	for ; i < len(s.in); i++ {
+		if place := s.sign(i); place >= from {
+			return place
+		}
+	}
+	return len(s.in)
+}
+
+// block tells whether there may be a sign in 32 bytes, and where: high bits of
+// the bytes in m. There is more behind them; other begins where the second rare
+// byte would.
+func (s *sieve) block(b *[40]byte, other *[32]byte, m *[4]uint64) bool {
+	first, second, firstCase, secondCase := s.first, s.second, s.firstCase, s.secondCase
+	word := func(x, y, next uint64) uint64 {
+		p := ((x | firstCase) ^ first) | ((y | secondCase) ^ second)
+		e := (x ^ backslashes) | (next ^ us)
+		return ((p - ones) &^ p) | ((e - ones) &^ e) // high where a byte of p or e is zero; maybe behind it too
+	}
+	m0 := word(binary.LittleEndian.Uint64(b[0:8]), binary.LittleEndian.Uint64(other[0:8]), binary.LittleEndian.Uint64(b[1:9])) & highs
+	m1 := word(binary.LittleEndian.Uint64(b[8:16]), binary.LittleEndian.Uint64(other[8:16]), binary.LittleEndian.Uint64(b[9:17])) & highs
+	m2 := word(binary.LittleEndian.Uint64(b[16:24]), binary.LittleEndian.Uint64(other[16:24]), binary.LittleEndian.Uint64(b[17:25])) & highs
+	m3 := word(binary.LittleEndian.Uint64(b[24:32]), binary.LittleEndian.Uint64(other[24:32]), binary.LittleEndian.Uint64(b[25:33])) & highs
+	if m0|m1|m2|m3 == 0 {
+		return false
+	}
+	*m = [4]uint64{m0, m1, m2, m3}
+	return true
+}
+
+// sign is the place of a sign of which the first rare byte, or the backslash,
+// is here; -1 for none.
+func (s *sifting) sign(at int) int {
+	if s.in[at] == '\\' && s.escape(at) {
+		return at
+	}
+	if c := uint64(s.in[at]); c|s.firstCase&0xff != s.first&0xff || at+s.d >= len(s.in) {
+		return -1
+	}
+	start := at - s.at
+	switch {
+	case uint64(s.in[at+s.d])|s.secondCase&0xff != s.second&0xff, start < 0:
+		return -1
+	case s.matches(start):
+		return start
+	}
+	if s.spare--; s.spare < 0 {
+		return start // a sign in every place that could be one is right too, and ends soon
+	}
+	return -1
 }
 
 func (s *sifting) matches(start int) bool {
@@ -226,26 +285,14 @@ func (s *sifting) matches(start int) bool {
 // escapeBytes is how long the longest escape is.
 const escapeBytes = len(`\uXXXX`)
 
-func (s *sifting) nextEscape(from int) int {
-	for at := from; ; at++ {
-		if at = index(s.in, at, '\\'); at+1 >= len(s.in) {
-			return len(s.in)
-		}
-		switch s.in[at+1] {
-		case '/':
-			if s.slash {
-				return at
-			}
-		case 'u':
-			if at+escapeBytes > len(s.in) {
-				return len(s.in) // cut: the line is broken, or more is to come
-			}
-			unit, ok := hex4(s.in[at+2:])
-			if ok && s.units[unit/64]&(1<<(unit%64)) != 0 {
-				return at
-			}
-		}
+// escape tells whether the escape at a backslash is one of a character of the
+// piece. A cut one is of a broken line, or there is more to come.
+func (s *sifting) escape(at int) bool {
+	if at+escapeBytes > len(s.in) || s.in[at+1] != 'u' {
+		return false
 	}
+	unit, ok := hex4(s.in[at+2:])
+	return ok && s.units[unit/64]&(1<<(unit%64)) != 0
 }
 
 func hex4(b []byte) (n uint16, ok bool) {
