@@ -17,6 +17,8 @@ func agents() *Command {
 	return &Command{
 		Name:  "agents",
 		Short: "the agents of the installation and their stores",
+		Long:  "Without a further word it lists them, as oc agents list does.",
+		Run:   listAgents,
 		Sub: []*Command{{
 			Name:  "list",
 			Short: "list agents with their era, store, rows and bytes",

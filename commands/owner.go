@@ -36,9 +36,7 @@ func judge(ctx context.Context, c *Call, r *store.Row, o gateway.Ownership) gate
 	run := gateway.Run{}
 	run.Status, _ = r.Text(row.Status)
 	run.StartedAt, _ = r.Stamp(row.StartedAt)
-	if run.StartedAt == 0 {
-		run.StartedAt = r.Updated
-	}
+	run.UpdatedAt = r.Updated
 	run.EndedAt, _ = r.Stamp(row.EndedAt)
 	run.ArchivedAt, _ = r.Stamp(row.ArchivedAt)
 	run.Recovery, _ = r.Text(row.RestartRecoveryDeliveryRunID)
@@ -65,6 +63,7 @@ func (c *Call) stuck(ctx context.Context, l *listing) func(*store.Row) bool {
 			o := c.owner(ctx, l.cfg)
 			owner = &o
 		}
-		return judge(ctx, c, r, *owner).Word != gateway.Live
+		l.judged[r] = judge(ctx, c, r, *owner)
+		return l.judged[r].Word != gateway.Live
 	}
 }

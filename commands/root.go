@@ -32,20 +32,23 @@ func all() *Command {
 
 // globals are the flags that every command understands.
 var globals = []Flag{
-	{Name: "state-dir", Value: "DIR", Help: "the state directory; else OPENCLAW_STATE_DIR, else ~/.openclaw"},
-	{Name: "config", Value: "FILE", Help: "the configuration file; else OPENCLAW_CONFIG_PATH, else openclaw.json in the state directory"},
+	{Name: "state-dir", Value: "DIR", Takes: "a directory", Check: isSomething, Help: "the state directory; else OPENCLAW_STATE_DIR, else ~/.openclaw"},
+	{Name: "config", Value: "FILE", Takes: "a file", Check: isSomething, Help: "the configuration file; else OPENCLAW_CONFIG_PATH, else openclaw.json in the state directory"},
 	{Name: "profile", Value: "NAME", Help: "the state of a profile: ~/.openclaw-NAME", Takes: `a name of letters, digits, "_" and "-" that begins with a letter or digit, at most 64 long`, Check: isProfile},
 	{Name: "dev", Help: "the state of the dev profile; the same as --profile dev"},
 	{Name: "json", Help: "answer with one JSON document on standard output"},
 	{Name: "no-color", Help: "no colours; they are only used on a terminal anyway, and not under NO_COLOR"},
 	{Name: "quiet", Short: "q", Help: "no notes on standard error; warnings and errors are still told"},
 	{Name: "verbose", Short: "v", Help: "say on standard error what was looked at and found"},
-	{Name: "url", Value: "URL", Help: "the gateway to ask, such as ws://127.0.0.1:18789; else the one that is configured", Takes: "the address of a gateway, such as ws://127.0.0.1:18789", Check: isGatewayURL},
-	{Name: "gateway-timeout", Value: "DURATION", Default: "10s", Help: "how long to wait for the gateway", Takes: "a duration such as 10s or 500ms", Check: IsDuration},
-	{Name: "offline", Help: "work on disk only, without asking a gateway"},
+	{Name: "url", Hidden: true, Value: "URL", Help: "the gateway to ask, such as ws://127.0.0.1:18789; else the one that is configured", Takes: "the address of a gateway, such as ws://127.0.0.1:18789", Check: isGatewayURL},
+	{Name: "gateway-timeout", Hidden: true, Value: "DURATION", Default: "10s", Help: "how long to wait for the gateway", Takes: "a duration such as 10s or 500ms", Check: IsDuration},
+	{Name: "offline", Hidden: true, Help: "work on disk only, without asking a gateway"},
 	{Name: "help", Short: "h", Help: "show help for a command"},
 	{Name: "version", Help: "show the version; the same as oc version"},
 }
+
+// isSomething refuses an empty value: a script with a variable that is not set would ask about another state.
+func isSomething(s string) bool { return strings.TrimSpace(s) != "" }
 
 // isProfile follows OpenClaw 2026.7.35 (file-store.md 1.3).
 func isProfile(name string) bool {

@@ -128,7 +128,7 @@ func TestEras(t *testing.T) {
 				want(t, c.state+" schema", dig(doc, "agents", 0, "schema"), c.schema)
 			}
 			if c.other > 0 {
-				want(t, c.state+" other rows", dig(doc, "agents", 0, "otherEra", "rows"), c.other)
+				want(t, c.state+" other rows", dig(doc, "agents", 0, "otherEra", "count"), c.other)
 			}
 			text := at(t, c.state, command...)
 			if c.other > 0 && !strings.Contains(text.errout, "3 sessions of the file era") {

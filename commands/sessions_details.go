@@ -17,10 +17,6 @@ type detail struct {
 	withTitle, withPreview, withMessages bool
 }
 
-func titled(details []detail) bool {
-	return len(details) > 0 && (details[0].withTitle || details[0].withPreview)
-}
-
 // describe opens the transcripts of the rows that are shown, if titles, previews or messages are asked for.
 func (c *Call) describe(ctx context.Context, l *listing) ([]detail, error) {
 	all := make([]detail, len(l.rows))
@@ -34,6 +30,13 @@ func (c *Call) describe(ctx context.Context, l *listing) ([]detail, error) {
 		return nil, err
 	}
 	for i, d := range found {
+		if d.Err != nil {
+			l.unread++
+			if l.unreadWhy == "" {
+				l.unreadWhy = d.Err.Error()
+			}
+		}
+		l.damaged += d.Damaged
 		all[i] = detail{Detail: d, withTitle: titles, withPreview: previews, withMessages: n > 0}
 		if titles {
 			all[i].title = titleOf(l.rows[i], d.Glimpse)
@@ -50,18 +53,12 @@ func titleOf(r *store.Row, g transcript.Glimpse) string {
 	return transcript.Title(n, g.FirstUser)
 }
 
-// line is a detail in one cell of a table.
-func (d *detail) line() string {
-	preview := d.Glimpse.Preview
-	switch {
-	case d.Err != nil:
+// cell is a text in a cell of a table, or why there is none.
+func (d *detail) cell(text string) string {
+	if d.Err != nil {
 		return "unreadable: " + d.Err.Error()
-	case d.withTitle && d.withPreview && preview != "":
-		return d.title + " | " + preview
-	case d.withTitle:
-		return d.title
 	}
-	return preview
+	return text
 }
 
 func (d *detail) print(p *span.Printer) {
@@ -88,5 +85,8 @@ func (d *detail) print(p *span.Printer) {
 	}
 	if d.Err != nil {
 		p.Key("transcriptError").String(d.Err.Error())
+	}
+	if d.Damaged > 0 {
+		p.Key("damagedLines").Int(int64(d.Damaged))
 	}
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"math"
 
+	"oc/gateway"
 	"oc/store"
 	"oc/store/row"
 	"oc/store/span"
@@ -29,6 +30,9 @@ func (l *listing) document(c *Call, details []detail) func(p *span.Printer) erro
 		for i, r := range l.rows {
 			l.row(p, r)
 			details[i].print(p)
+			if j, ok := l.judged[r]; ok {
+				judgement(p, "run", j)
+			}
 			p.End()
 		}
 		p.End()
@@ -139,6 +143,18 @@ func (l *listing) foot(p *span.Printer) {
 	}
 	p.End()
 	l.failed.print(p)
+}
+
+// judgement prints a verdict and what it rests on.
+func judgement(p *span.Printer, name string, j gateway.Judgement) {
+	p.Key(name).Object()
+	p.Key("verdict").String(string(j.Word))
+	p.Key("evidence").Array()
+	for _, why := range j.Evidence {
+		p.String(why)
+	}
+	p.End()
+	p.End()
 }
 
 // otherEra prints what is known of the store that is not read.

@@ -131,7 +131,14 @@ func (e *explained) transcriptLine() string {
 	if t.Link {
 		link = ", through a link"
 	}
-	return fmt.Sprintf("%s (by %s%s), %s in %s lines", t.Path, t.How, link, term.Bytes(t.Bytes), term.Count(t.Rows))
+	lines := "an unknown number of lines"
+	if t.Rows >= 0 {
+		lines = term.Count(t.Rows) + " lines"
+	}
+	if t.Damaged > 0 {
+		lines += fmt.Sprintf(", %s of them damaged", term.Count(t.Damaged))
+	}
+	return fmt.Sprintf("%s (by %s%s), %s in %s", t.Path, t.How, link, term.Bytes(t.Bytes), lines)
 }
 
 func (e *explained) messagesLine() string {
@@ -276,7 +283,12 @@ func (e *explained) document(p *span.Printer) error {
 		p.Key("rows").Null()
 	} else {
 		p.Key("bytes").Int(t.Bytes)
-		p.Key("rows").Int(t.Rows)
+		if p.Key("rows"); t.Rows < 0 {
+			p.Null()
+		} else {
+			p.Int(t.Rows)
+		}
+		p.Key("damagedRows").Int(t.Damaged)
 	}
 	stamp(p, "firstMessageAt", t.First)
 	stamp(p, "lastMessageAt", t.Last)
@@ -320,14 +332,7 @@ func (e *explained) document(p *span.Printer) error {
 		p.End()
 	}
 	if e.run != nil {
-		p.Key("run").Object()
-		p.Key("verdict").String(string(e.run.Word))
-		p.Key("evidence").Array()
-		for _, why := range e.run.Evidence {
-			p.String(why)
-		}
-		p.End()
-		p.End()
+		judgement(p, "run", *e.run)
 	}
 	p.Key("stamps").Object()
 	for _, st := range e.Stamps {
@@ -339,7 +344,9 @@ func (e *explained) document(p *span.Printer) error {
 		p.Object()
 		p.Key("reason").String(a.Reason)
 		p.Key("sessionId").String(a.ID)
-		p.Key("path").String(a.Path)
+		if a.Path != "" {
+			p.Key("path").String(a.Path)
+		}
 		p.Key("bytes").Int(a.Bytes)
 		stamp(p, "at", a.At.UnixMilli())
 		p.End()

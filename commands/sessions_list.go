@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"oc/config"
+	"oc/gateway"
 	"oc/store"
 )
 
@@ -27,7 +28,7 @@ func sessionsList() *Command {
 			{Name: "active", Value: "MINUTES", Help: "only those written in the last minutes", Takes: "a positive number of minutes, for example --active 30", Check: IsMinutes},
 			{Name: "limit", Value: "N|all", Default: "100", Help: "how many to show", Takes: `a positive whole number or "all", for example --limit 25`, Check: IsCountOrAll},
 			{Name: "kind", Value: "KIND", Repeatable: true, Help: "only those of this kind, or of one of these", Takes: "one of " + strings.Join(kinds, ", "), Check: func(s string) bool { return slices.Contains(kinds, s) }},
-			{Name: "label", Value: "TEXT", Help: "only those with exactly this label"},
+			{Name: "label", Value: "TEXT", Takes: "a label", Check: isSomething, Help: "only those with exactly this label"},
 			{Name: "search", Value: "TEXT", Help: "only those with this text in key, id, label, name, subject or model"},
 			{Name: "archived", Help: "only archived ones"},
 			{Name: "pinned", Help: "only pinned ones"},
@@ -47,7 +48,8 @@ func sessionsList() *Command {
 			{"oc sessions --summary", "how many of each kind, how old, how large"},
 			{"oc sessions --history", "conversations on disk that no session names any more"},
 		},
-		Run: listSessions,
+		Exits: []int{ExitBusy},
+		Run:   listSessions,
 	}
 }
 
@@ -64,20 +66,40 @@ func isMessages(s string) bool {
 
 // listing is what a list command has gathered before it shows anything.
 type listing struct {
-	cfg     *config.Config
-	opened  []*store.Sessions // those that could be read
-	failed  failures
-	strange []store.Stranger // agents that the configuration does not name
-	acp     store.ACP
-	rows    []*store.Row // that are shown
-	total   int          // that pass the filters
-	hidden  int          // that do not
-	limit   int          // 0: all
-	now     float64
-	several bool // several stores
+	cfg    *config.Config
+	opened []*store.Sessions // those that could be read
+	failed failures
+	judged map[*store.Row]gateway.Judgement // with --stuck
+
+	unread, damaged int              // transcripts that could not be read, lines of others that are damaged
+	unreadWhy       string           // of the first
+	strange         []store.Stranger // agents that the configuration does not name
+	acp             store.ACP
+	rows            []*store.Row // that are shown
+	total           int          // that pass the filters
+	hidden          int          // that do not
+	limit           int          // 0: all
+	now             float64
+	several         bool // several stores
+}
+
+// alone are the flags that a flag which answers something else than rows does not go with.
+var alone = []struct {
+	flag string
+	with []string
+}{
+	{"history", []string{"summary", "active", "kind", "label", "search", "archived", "pinned", "stuck", "sort", "titles", "preview", "messages"}},
+	{"summary", []string{"limit", "sort", "titles", "preview", "messages"}},
 }
 
 func listSessions(ctx context.Context, c *Call) error {
+	for _, a := range alone {
+		for _, other := range a.with {
+			if c.Bool(a.flag) && c.Given(other) {
+				return Usagef("--%s does not go with --%s; give one of them", a.flag, other)
+			}
+		}
+	}
 	l, err := c.gather(ctx, c.Bool("all-agents"))
 	if err != nil {
 		return err
@@ -151,6 +173,7 @@ func (l *listing) filter(ctx context.Context, c *Call) {
 	}
 	var stuck func(*store.Row) bool
 	if c.Bool("stuck") {
+		l.judged = map[*store.Row]gateway.Judgement{}
 		stuck = c.stuck(ctx, l)
 	}
 	for _, s := range l.opened {
@@ -181,6 +204,9 @@ func (c *Call) remarks(l *listing) error {
 	for _, s := range l.opened {
 		if len(s.Skipped) > 0 {
 			c.Warnf("%s: %d of its rows are not shown, as OpenClaw drops them: %s", s.Path, len(s.Skipped), skippedSample(s.Skipped))
+			for _, k := range s.Skipped {
+				c.Tracef("not shown: %s: %s", k.Key, k.Reason)
+			}
 		}
 		c.remark(s)
 		if s.Era == store.NoEra && !s.Named && !c.Bool("history") {
@@ -201,7 +227,15 @@ func (c *Call) remarks(l *listing) error {
 	if l.hidden > 0 {
 		c.Notef("%s hidden by the filters", counted(l.hidden))
 	}
-	return c.tell(l.failed)
+	if l.damaged > 0 {
+		c.Warnf("%d lines of the transcripts that were looked at are damaged; what they said is not shown", l.damaged)
+	}
+	err := c.tell(l.failed)
+	if l.unread > 0 {
+		c.Warnf("%d transcripts could not be read: %s", l.unread, l.unreadWhy)
+		err = Status(ExitFailed)
+	}
+	return err
 }
 
 func skippedSample(all []store.Skipped) string {

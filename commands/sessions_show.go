@@ -23,7 +23,8 @@ func sessionsShow() *Command {
 			{"oc sessions show main", "the default agent's main session"},
 			{"oc sessions show agent:main:telegram:group:-1001234567890 --json", "one session as a document"},
 		},
-		Run: showSession,
+		Exits: []int{ExitBusy},
+		Run:   showSession,
 	}
 }
 
@@ -53,6 +54,9 @@ func showSession(ctx context.Context, c *Call) error {
 		e.text()
 	}
 	c.remark(r.Store())
+	if x.Transcript.Err != nil {
+		l.failed = append(l.failed, failure{r.Store().Agent, x.Transcript.Path, fmt.Errorf("the transcript of %s cannot be read: %w", r.Key, x.Transcript.Err)})
+	}
 	return c.tell(l.failed)
 }
 

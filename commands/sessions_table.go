@@ -42,7 +42,7 @@ func (l *listing) table(c *Call, details []detail) {
 	}
 	out.Printf("\n")
 	wide := c.Bool("wide")
-	columns := []term.Column{{Head: "Kind"}, {Head: "Key", Cut: term.Middle, Min: 28}, {Head: "Age", Right: true, Style: futureStyle}, {Head: "Model", Cut: term.End, Min: 8, Drop: 2}}
+	columns := []term.Column{{Head: "Kind"}, {Head: "Key", Cut: term.Middle, Min: 28}, {Head: "Age", Right: true, Style: futureStyle}, {Head: "Model", Cut: term.End, Min: 8, Drop: 3}}
 	if l.several {
 		columns = append([]term.Column{{Head: "Agent", Cut: term.End}}, columns...)
 	}
@@ -50,10 +50,20 @@ func (l *listing) table(c *Call, details []detail) {
 		columns = append(columns, term.Column{Head: "Runtime"})
 	}
 	columns = append(columns, term.Column{Head: "Tokens (ctx %)", Right: true, Drop: 1})
-	if titled(details) {
-		columns = append(columns, term.Column{Head: "Title", Cut: term.End, Min: 24})
+	if l.judged != nil {
+		columns = append(columns, term.Column{Head: "Verdict"})
 	}
-	columns = append(columns, term.Column{Head: "Flags", Cut: term.End, Min: 5, Drop: 3})
+	titles, previews := c.Bool("titles"), c.Bool("preview")
+	if titles {
+		columns = append(columns, term.Column{Head: "Title", Cut: term.End, Min: 16})
+	}
+	if previews {
+		columns = append(columns, term.Column{Head: "Last message", Cut: term.End, Min: 16})
+	}
+	flags := wide || !titles && !previews
+	if flags {
+		columns = append(columns, term.Column{Head: "Flags", Cut: term.End, Min: 12, Drop: 2})
+	}
 	if wide {
 		columns = append(columns, term.Column{Head: "Session id"})
 	}
@@ -71,16 +81,30 @@ func (l *listing) table(c *Call, details []detail) {
 			cells = append(cells, v.Model.RuntimeLabel)
 		}
 		cells = append(cells, tokensCell(r, v))
-		if titled(details) {
-			cells = append(cells, details[i].line())
+		if l.judged != nil {
+			cells = append(cells, string(l.judged[r].Word))
 		}
-		cells = append(cells, flagsCell(r, v))
+		if titles {
+			cells = append(cells, details[i].cell(details[i].title))
+		}
+		if previews {
+			cells = append(cells, details[i].cell(details[i].Glimpse.Preview))
+		}
+		if flags {
+			cells = append(cells, flagsCell(r, v))
+		}
 		if wide {
 			cells = append(cells, r.ID())
 		}
 		t.Row(cells...)
 	}
 	t.End()
+	for _, r := range l.rows {
+		if j, ok := l.judged[r]; ok {
+			out.Printf("\n%s: %s\n", out.Paint(term.Bold, r.Key), out.Paint(verdictStyle(j.Word), string(j.Word)))
+			reasons(out, j.Evidence)
+		}
+	}
 	for i := range details {
 		if details[i].withMessages {
 			said(c, l.rows[i].Key, details[i].Messages)
@@ -102,6 +126,13 @@ func (l *listing) nothing() string {
 		return "No session passes the filters."
 	}
 	return "No sessions found."
+}
+
+// reasons lists sentences, wrapped to the terminal.
+func reasons(out *term.Out, all []string) {
+	for _, why := range all {
+		out.Printf("%s\n", term.Styled("  - "+strings.TrimLeft(term.Wrap(term.Escape(why), out.Width(), "    "), " ")))
+	}
 }
 
 // said shows the last messages of a session below its key.
@@ -190,6 +221,9 @@ func tokensCell(r *store.Row, v store.View) string {
 
 // thousands shows a number of tokens as OpenClaw does: 9.9k, 10k.
 func thousands(n float64) string {
+	if n >= 1e12 { // no context is that large
+		return fmt.Sprintf("%.2g", n)
+	}
 	if n >= 10_000 {
 		return fmt.Sprintf("%.0fk", n/1000)
 	}

@@ -36,7 +36,7 @@ func (c *Call) load() (*config.Config, error) {
 
 // The flags that say which sessions a command is about.
 var (
-	agentFlag     = Flag{Name: "agent", Value: "ID", Help: "the sessions of this agent; without it those of the default agent"}
+	agentFlag     = Flag{Name: "agent", Value: "ID", Takes: "the id of an agent", Check: isSomething, Help: "the sessions of this agent; without it those of the default agent"}
 	allAgentsFlag = Flag{Name: "all-agents", Help: "the sessions of every configured agent"}
 	storeFlag     = Flag{Name: "store", Value: "PATH", Help: "the sessions in this sessions.json or openclaw-agent.sqlite"}
 )

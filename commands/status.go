@@ -111,7 +111,7 @@ func showStatus(ctx context.Context, c *Call) error {
 	)
 	for _, e := range s.owner.Evidence {
 		if e.Points != gateway.None || c.Bool("verbose") {
-			out.Printf("  - %s\n", e.Says)
+			reasons(out, []string{e.Says})
 		}
 	}
 	out.Printf("\n")
@@ -120,9 +120,7 @@ func showStatus(ctx context.Context, c *Call) error {
 		out.Printf("\nSessions that say they are running:\n")
 		for _, r := range s.running {
 			out.Printf("  %s  %s\n", out.Paint(verdictStyle(r.Word), string(r.Word)), r.row.Key)
-			for _, why := range r.Evidence {
-				out.Printf("    - %s\n", why)
-			}
+			reasons(out, r.Evidence)
 		}
 	}
 	if len(s.newest) > 0 {
@@ -334,16 +332,23 @@ func glance(ctx context.Context, c *Call) error {
 		eras[a.sessions.Era]++
 	}
 	var words []string
-	for _, e := range []store.Era{store.FileEra, store.SQLiteEra} {
-		if n := eras[e]; n > 0 {
-			words = append(words, fmt.Sprintf("%d in the %s era", n, e))
+	for _, e := range []struct {
+		era  store.Era
+		says string
+	}{{store.FileEra, "in the file era"}, {store.SQLiteEra, "in the SQLite era"}, {store.NoEra, "without a store"}} {
+		if n := eras[e.era]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, e.says))
 		}
 	}
+	running := fmt.Sprint(len(s.running))
 	stuck := 0
 	for _, r := range s.running {
 		if r.Word != gateway.Live {
 			stuck++
 		}
+	}
+	if stuck > 0 {
+		running += fmt.Sprintf(", of which %d do not seem to be", stuck)
 	}
 	last := "none"
 	if len(s.newest) > 0 {
@@ -352,8 +357,9 @@ func glance(ctx context.Context, c *Call) error {
 	c.Out.Facts(
 		term.Fact{Label: "State", Value: s.cfg.StateDir},
 		term.Fact{Label: "Gateway", Value: s.gatewayLine(), Style: gatewayStyle(s.owner.Life)},
-		term.Fact{Label: "Sessions", Value: fmt.Sprintf("%s of %d agents (%s), %s on disk", term.Count(int64(rows)), len(s.agents), or(strings.Join(words, ", "), "no store yet"), term.Bytes(bytes))},
-		term.Fact{Label: "Running", Value: fmt.Sprintf("%d, of which %d do not seem to be", len(s.running), stuck)},
+		term.Fact{Label: "Sessions", Value: fmt.Sprintf("%s, %s on disk", term.Count(int64(rows)), term.Bytes(bytes))},
+		term.Fact{Label: "Agents", Value: fmt.Sprintf("%d: %s", len(s.agents), strings.Join(words, ", "))},
+		term.Fact{Label: "Running", Value: running},
 		term.Fact{Label: "Newest", Value: last},
 	)
 	others := 0
@@ -371,6 +377,6 @@ func glance(ctx context.Context, c *Call) error {
 	case stuck > 0:
 		next = "oc sessions --stuck --all-agents lists those that do not seem to run; oc status says why"
 	}
-	c.Out.Printf("\nNext: %s\n", next)
+	c.Out.Printf("\n%s\n", term.Styled(term.Wrap("Next: "+next, c.Out.Width(), "")))
 	return s.remarks(c)
 }

@@ -13,6 +13,7 @@ import (
 type Run struct {
 	Status     string
 	StartedAt  float64
+	UpdatedAt  float64 // of the row; stands in where the start is not known
 	EndedAt    float64
 	ArchivedAt float64
 	// Recovery is the row's restartRecoveryDeliveryRunId: a run that a gateway
@@ -55,8 +56,11 @@ func Verdict(r Run, o Ownership, held *lock.Report, boot, now time.Time) Judgeme
 		return j
 	}
 	started, known := moment(r.StartedAt, now)
+	begun := "it started"
 	if !known {
 		j.say("when it started is not known")
+		started, known = moment(r.UpdatedAt, now)
+		begun = "its row was last written"
 	}
 
 	contradiction := false
@@ -107,7 +111,7 @@ func Verdict(r Run, o Ownership, held *lock.Report, boot, now time.Time) Judgeme
 	within := known && o.Life == Alive && !o.Since.IsZero() && !started.Before(o.Since)
 	rebooted := known && here && !within && !boot.IsZero() && started.Add(drift).Before(boot)
 	if rebooted {
-		j.say("it started at %s, before the last boot at %s", stamp(started), stamp(boot))
+		j.say("%s at %s, before the last boot at %s", begun, stamp(started), stamp(boot))
 	}
 	outlived := o.Life == Alive && o.Role != "agent-embedded" && known && !o.Since.IsZero() && started.Add(drift).Before(o.Since)
 	switch o.Life {
@@ -116,7 +120,7 @@ func Verdict(r Run, o Ownership, held *lock.Report, boot, now time.Time) Judgeme
 	case Alive:
 		j.say("%s owns the state%s", role(o), since(o))
 		if outlived {
-			j.say("the run started before that, at %s", stamp(started))
+			j.say("%s before that, at %s", begun, stamp(started))
 		}
 	default:
 		j.say("whether a gateway owns the state is not known")

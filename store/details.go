@@ -25,6 +25,7 @@ type Want struct {
 type Detail struct {
 	Glimpse  transcript.Glimpse
 	Messages []Said // the oldest first
+	Damaged  int    // lines that are no rows, as far as it was looked at
 	Bytes    int64
 	Err      error // why the transcript could not be read
 }
@@ -98,8 +99,14 @@ func (r *Row) fileDetail(w Want) (d Detail) {
 	if w.Messages > 0 && d.Err == nil {
 		var tail transcript.Tail
 		tail, d.Err = transcript.ReadTail(f, info.Size(), transcript.TailLimits{Messages: 4*w.Messages + 20})
+		d.Damaged = tail.Bad
 		for i := range tail.Rows {
-			d.Messages = appendSaid(d.Messages, tail.Rows[i].Message, w.Messages)
+			r := &tail.Rows[i]
+			if r.Long {
+				d.Messages = appendLast(d.Messages, Said{Role: transcript.Role(r.Message), Text: fmt.Sprintf("(a message of %d bytes is left out)", r.Size), At: timeOf(&r.Entry)}, w.Messages)
+				continue
+			}
+			d.Messages = appendSaid(d.Messages, &r.Entry, w.Messages)
 		}
 	}
 	return d
@@ -133,9 +140,12 @@ func rowDetail(db *agentdb.DB, r *Row, w Want) (d Detail) {
 	}
 	if w.Messages > 0 {
 		d.Err = db.Active(id, func(e agentdb.Event) error {
-			if entry, err := transcript.Parse(e.Line); err == nil {
-				d.Messages = appendSaid(d.Messages, entry.Message, w.Messages)
+			entry, err := transcript.Parse(e.Line)
+			if err != nil {
+				d.Damaged++
+				return nil
 			}
+			d.Messages = appendSaid(d.Messages, &entry, w.Messages)
 			return nil
 		})
 	}
@@ -164,9 +174,10 @@ func (r *Row) Grew(ctx context.Context) (at time.Time) {
 	return at
 }
 
-// appendSaid appends what a raw message says to a reader, if anything, and
-// keeps the last n.
-func appendSaid(all []Said, message []byte, n int) []Said {
+// appendSaid appends what an entry says to a reader, if anything, and keeps the
+// last n.
+func appendSaid(all []Said, e *transcript.Entry, n int) []Said {
+	message := e.Message
 	role := transcript.Role(message)
 	if role != "user" && role != "assistant" {
 		return all
@@ -186,12 +197,23 @@ func appendSaid(all []Said, message []byte, n int) []Said {
 		text, _ = visible.Cut(text, saidUnits)
 		text += "…"
 	}
-	said := Said{Role: role, Text: text}
-	said.At, _ = span.Float(span.Member(message, "timestamp"))
+	return appendLast(all, Said{role, text, timeOf(e)}, n)
+}
+
+func appendLast(all []Said, said Said, n int) []Said {
 	if len(all) == n {
 		all = all[:copy(all, all[1:])]
 	}
 	return append(all, said)
+}
+
+// timeOf is when an entry was written: by itself, else by its message.
+func timeOf(e *transcript.Entry) float64 {
+	if at, ok := e.Time(); ok {
+		return float64(at)
+	}
+	at, _ := span.Float(span.Member(e.Message, "timestamp"))
+	return at
 }
 
 // explainDatabase adds what the database tells of a session: the size of its

@@ -1,9 +1,7 @@
 package store
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"oc/store/jsonfile"
 	"oc/store/row"
 	"oc/store/span"
+	"oc/transcript"
 )
 
 // An Explanation is everything that the disk tells of one session.
@@ -39,7 +38,8 @@ type TranscriptFacts struct {
 	Tried       []jsonfile.Candidate
 	Missing     bool
 	Bytes       int64
-	Rows        int64
+	Rows        int64 // -1: unknown
+	Damaged     int64 // of the rows, those that are no JSON object
 	First, Last int64 // of messages
 	Link        bool
 	Err         error
@@ -117,40 +117,29 @@ func (r *Row) transcriptFacts(ctx context.Context) TranscriptFacts {
 	g, err := glanceFile(c.Path, info.Size())
 	if err == nil {
 		t.First, t.Last = g.First, g.Last
-		t.Rows, err = countLines(ctx, c.Path)
+		t.Rows, t.Damaged, err = countRows(ctx, c.Path)
 	}
-	t.Err = err
+	if t.Err = err; err != nil {
+		t.Rows = -1
+	}
 	return t
 }
 
-// countLines counts the lines of a file, a last one without its end included.
-func countLines(ctx context.Context, path string) (n int64, err error) {
+// countRows counts the rows of a transcript, and those that are no JSON object.
+func countRows(ctx context.Context, path string) (rows, damaged int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer f.Close()
-	buf, last := make([]byte, 1<<18), byte('\n')
-	for {
-		k, err := f.Read(buf)
-		if k > 0 {
-			n += int64(bytes.Count(buf[:k], []byte{'\n'}))
-			last = buf[k-1]
+	var scan transcript.Scanner
+	err = scan.Read(f, func(r *transcript.Row) error {
+		if !r.Blank {
+			rows++
 		}
-		if err == io.EOF {
-			break
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	if last != '\n' {
-		n++
-	}
-	return n, nil
+		return ctx.Err()
+	})
+	return rows, int64(scan.Stats().Bad), err
 }
 
 // lineage finds the archive files of the row's session id and of the ids it

@@ -111,7 +111,7 @@ func Near(all []*Sessions, word string) string {
 			if strings.Contains(span.Lower(k), low) {
 				n += len(low)
 			}
-			if n > best && n*2 >= len(low) {
+			if n > best && n >= 3 && n*2 >= len(low) {
 				best, key = n, k
 			}
 		}

@@ -92,6 +92,12 @@ func (s *Sessions) Place() jsonfile.Place {
 // system.
 func Open(ctx context.Context, c *config.Config, t Target) (*Sessions, error) {
 	s := &Sessions{Target: t, Era: NoEra, config: c}
+	for _, path := range append([]string{t.Index}, t.Databases...) {
+		if link := dangling(path); link != "" {
+			s.Path = path
+			return s, &Damage{Path: path, Reason: "it cannot be reached: the link " + link + " leads nowhere"}
+		}
+	}
 	index := false
 	if t.Index != "" {
 		_, err := os.Stat(t.Index)
@@ -136,6 +142,24 @@ func Open(ctx context.Context, c *config.Config, t Target) (*Sessions, error) {
 		return s, s.readIndex()
 	}
 	return s, nil
+}
+
+// dangling is the link on the way to a path that leads nowhere, as to a volume
+// that is not mounted; "" for none. A path that is simply not there has none.
+func dangling(path string) string {
+	for ; path != "" && path != filepath.Dir(path); path = filepath.Dir(path) {
+		info, err := os.Lstat(path)
+		if err != nil {
+			continue
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+				return path
+			}
+		}
+		return ""
+	}
+	return ""
 }
 
 func (s *Sessions) readIndex() error {

@@ -119,8 +119,11 @@ func CountStrangers(ctx context.Context, c *config.Config) (out []Stranger) {
 	for _, t := range StrangerTargets(c) {
 		s, err := Open(ctx, c, t)
 		n := Stranger{Target: t, Path: s.Path, Rows: len(s.Rows)}
-		if err != nil {
+		switch {
+		case err != nil:
 			n.Rows = -1
+		case s.Era == NoEra && s.Transcripts() == 0:
+			continue // an empty directory is nobody's
 		}
 		out = append(out, n)
 	}

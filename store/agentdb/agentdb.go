@@ -47,6 +47,10 @@ type Schema struct {
 // ErrNoSessions is the answer for a database that holds no sessions: that of a file-era release, or another one.
 var ErrNoSessions = errors.New("no session store")
 
+// ErrOdd is the answer for a database that is none of a file-era release and
+// yet has no session tables: it was altered, or something else has its name.
+var ErrOdd = errors.New("no session tables, though its version says that there are")
+
 // A Foreign is a newer database in which a column that oc needs is not there.
 type Foreign struct {
 	Path          string
@@ -66,7 +70,7 @@ type DB struct {
 }
 
 // Read calls f with one snapshot of the database at path. As with [sqlfile.Read], f may be called again from the start
-// if the file changed while it was read without a lock. The error is ErrNoSessions, a *Foreign, a *sqlfile.Error or f's.
+// if the file changed while it was read without a lock. The error is ErrNoSessions, ErrOdd, a *Foreign, a *sqlfile.Error or f's.
 func Read(ctx context.Context, path string, f func(db *DB) error) error {
 	return sqlfile.Read(ctx, path, func(tx *sqlfile.Tx) error {
 		db := &DB{tx: tx, path: path}
@@ -111,8 +115,11 @@ func (db *DB) detect() error {
 		return err
 	}
 	db.schema = Schema{UserVersion: int(v), Known: v == 19 || v == newest, Newer: v > newest}
-	if v < oldest {
+	switch {
+	case v == 0 || v == 1: // a new one, or one of a file-era release
 		return fmt.Errorf("%s (schema %d): %w", db.path, v, ErrNoSessions)
+	case v < oldest:
+		return fmt.Errorf("%s (schema %d): %w", db.path, v, ErrOdd)
 	}
 	nodes, err := db.tx.HasTable("session_nodes")
 	if err != nil {
@@ -125,7 +132,7 @@ func (db *DB) detect() error {
 				return err
 			}
 			if !has {
-				return fmt.Errorf("%s (schema %d): %w", db.path, v, ErrNoSessions)
+				return fmt.Errorf("%s (schema %d): %w", db.path, v, ErrOdd)
 			}
 		}
 		db.schema.Era = Entries

@@ -40,10 +40,10 @@ func Read(path string) (*File, error) {
 		}
 		// OpenClaw replaces a store at once, but falls back to copying where it
 		// cannot: what is cut now may be whole in a moment.
-		if try == 3 {
+		if try == 10 {
 			return nil, err
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(time.Duration(try) * 10 * time.Millisecond)
 		after, statErr := os.Stat(path)
 		if statErr == nil && os.SameFile(before, after) && after.Size() == before.Size() && after.ModTime().Equal(before.ModTime()) {
 			return nil, err
@@ -54,6 +54,12 @@ func Read(path string) (*File, error) {
 // load reads a regular file whole. Anything else is refused without being
 // opened for reading: a pipe would never end.
 func load(path string) ([]byte, fs.FileInfo, error) {
+	odd := func(info fs.FileInfo) error {
+		return &row.Damage{Path: path, Reason: "it is " + kindOf(info.Mode()) + ", not a file"}
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, nil, odd(info) // it is not even opened
+	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the session store: %w", err)
@@ -64,7 +70,7 @@ func load(path string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, fmt.Errorf("read the session store: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, nil, &row.Damage{Path: path, Reason: "it is " + kindOf(info.Mode()) + ", not a file"}
+		return nil, nil, odd(info)
 	}
 	text := make([]byte, info.Size(), info.Size()+1) // one more: the read that finds the end
 	n, err := io.ReadFull(f, text)
