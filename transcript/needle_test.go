@@ -147,6 +147,33 @@ func spell(t *rapid.T, s string) string {
 	return b.String()
 }
 
+// Where the machine has a faster way to look at blocks, it gives what the plain one gives, but for false alarms.
+func TestBlocks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOfN(rapid.RuneFrom([]rune("aAzZ.é9u\U0001F600")), 1, 9, -1).Draw(t, "text")
+		n, err := NewNeedle(text, rapid.SampledFrom([]Case{IgnoreCase, ExactCase}).Draw(t, "case"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &n.sieve
+		blocks := rapid.IntRange(1, 5).Draw(t, "blocks")
+		in := make([]byte, 32*blocks+max(s.d, 8))
+		for i := range in {
+			in[i] = rapid.SampledFrom([]byte("aAzZ.9u\\\x00\x80\xff\xc3")).Draw(t, "byte")
+		}
+		passed, at := s.blocks(in, blocks)
+		plain, might := s.words(in, blocks)
+		if want := uint32(0); passed != plain || at&^might != 0 {
+			t.Fatalf("passed %d %032b, want %d %032b %d", passed, at, plain, might, want)
+		}
+		for i := range 32 { // every sign has its bit
+			if k := passed + i; k < len(in)-max(s.d, 8) && (in[k] == '\\' && in[k+1] == 'u' || uint64(in[k])|s.firstCase&0xff == s.first&0xff && uint64(in[k+s.d])|s.secondCase&0xff == s.second&0xff) != (at&(1<<i) != 0) && passed < 32*blocks {
+				t.Fatalf("byte %d of %q: %032b", k, in, at)
+			}
+		}
+	})
+}
+
 // Cut anywhere, long lines and short ones give what a plain look at every line gives, and no line twice.
 func TestSift(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -25,8 +24,8 @@ import (
 // that are the same as one outside of ASCII (k is the Kelvin sign, s the long
 // s), and of the others both forms are looked for.
 //
-// Signs are found eight bytes at a time: two bytes of the piece that are rare
-// in transcripts, at their distance, or a backslash before a u.
+// Signs are found 32 bytes at a time: two bytes of the piece that are rare in
+// transcripts, at their distance, or a backslash before a u. See blocks.
 type sieve struct {
 	piece []byte // small letters where case is ignored; empty: every line may hold the text
 	fold  bool
@@ -186,12 +185,6 @@ func index(in []byte, from int, c byte) int {
 	return len(in)
 }
 
-const (
-	backslashes = '\\' * ones
-	us          = 'u' * ones
-	highs       = 0x80 * ones
-)
-
 // next is the first place from here on that is a sign, len(in) if there is
 // none.
 func (s *sifting) next(from int) int {
@@ -199,17 +192,16 @@ func (s *sifting) next(from int) int {
 		return from
 	}
 	i := from // everything before it was looked at
-	for last := len(s.in) - max(s.d, 8) - 32; i <= last; i += 32 {
-		var m [4]uint64
-		if !s.block((*[40]byte)(s.in[i:]), (*[32]byte)(s.in[i+s.d:]), &m) {
-			continue
-		}
-		for k, m := range m {
-			for ; m != 0; m &= m - 1 {
-				if place := s.sign(i + 8*k + bits.TrailingZeros64(m)/8); place >= from {
-					return place
-				}
+	for n := len(s.in) - max(s.d, 8) - i; n >= 32; n = len(s.in) - max(s.d, 8) - i {
+		passed, m := s.blocks(s.in[i:], n/32)
+		for ; m != 0; m &= m - 1 {
+			if place := s.sign(i + passed + bits.TrailingZeros32(m)); place >= from {
+				return place
 			}
+		}
+		i += passed
+		if passed < n&^31 {
+			i += 32
 		}
 	}
 	for ; i < len(s.in); i++ {
@@ -218,27 +210,6 @@ func (s *sifting) next(from int) int {
 		}
 	}
 	return len(s.in)
-}
-
-// block tells whether there may be a sign in 32 bytes, and where: high bits of
-// the bytes in m. There is more behind them; other begins where the second rare
-// byte would.
-func (s *sieve) block(b *[40]byte, other *[32]byte, m *[4]uint64) bool {
-	first, second, firstCase, secondCase := s.first, s.second, s.firstCase, s.secondCase
-	word := func(x, y, next uint64) uint64 {
-		p := ((x | firstCase) ^ first) | ((y | secondCase) ^ second)
-		e := (x ^ backslashes) | (next ^ us)
-		return ((p - ones) &^ p) | ((e - ones) &^ e) // high where a byte of p or e is zero; maybe behind it too
-	}
-	m0 := word(binary.LittleEndian.Uint64(b[0:8]), binary.LittleEndian.Uint64(other[0:8]), binary.LittleEndian.Uint64(b[1:9])) & highs
-	m1 := word(binary.LittleEndian.Uint64(b[8:16]), binary.LittleEndian.Uint64(other[8:16]), binary.LittleEndian.Uint64(b[9:17])) & highs
-	m2 := word(binary.LittleEndian.Uint64(b[16:24]), binary.LittleEndian.Uint64(other[16:24]), binary.LittleEndian.Uint64(b[17:25])) & highs
-	m3 := word(binary.LittleEndian.Uint64(b[24:32]), binary.LittleEndian.Uint64(other[24:32]), binary.LittleEndian.Uint64(b[25:33])) & highs
-	if m0|m1|m2|m3 == 0 {
-		return false
-	}
-	*m = [4]uint64{m0, m1, m2, m3}
-	return true
 }
 
 // sign is the place of a sign of which the first rare byte, or the backslash,
