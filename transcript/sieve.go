@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
+	"sync"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -322,8 +323,13 @@ type sifter struct {
 	sign  bool  // that line has a sign in what has left buf
 }
 
+// rooms are buffers, which are worth more than a line: a corpus has thousands of files.
+var rooms = sync.Pool{New: func() any { return new([chunk]byte) }}
+
 func (p *sifter) run(r io.Reader) error {
-	p.buf = make([]byte, chunk)
+	room := rooms.Get().(*[chunk]byte)
+	defer rooms.Put(room)
+	p.buf = room[:]
 	have := 0
 	for p.start < p.to {
 		n, err := io.ReadAtLeast(r, p.buf[have:], 1)
