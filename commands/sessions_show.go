@@ -82,7 +82,19 @@ func (c *Call) find(ctx context.Context, l *listing, word string) (*store.Row, e
 			where = "any agent"
 		}
 		hint := "oc sessions --limit all lists them"
-		if near := store.Near(l.opened, word); near != "" {
+		near := store.Near(l.opened, word)
+		if near == "" { // not a part of a key, so perhaps a slip in one
+			var names []string
+			for _, s := range l.opened {
+				for i := range s.Rows {
+					if key := s.Rows[i].Key; key != "" {
+						names = append(names, key)
+					}
+				}
+			}
+			near = nearest(word, names)
+		}
+		if near != "" {
 			hint = fmt.Sprintf("did you mean %s?", term.Escape(near))
 		}
 		return nil, &Error{Exit: ExitFailed, Code: "not-found", Err: fmt.Errorf("no session of %s has the key, id or label %q; %s", where, word, hint)}

@@ -63,6 +63,9 @@ func tailSessions(ctx context.Context, c *Call) error {
 	}
 	run := func() error {
 		first, err := t.look(ctx)
+		if len(first) == 0 && err == nil && !c.JSON() && len(t.order) > 0 && !t.follows {
+			c.Out.Printf("No step was found of %s: nothing was said there, and no run left a trajectory.\n", t.by[t.order[0]].Row.Key)
+		}
 		for _, s := range first {
 			t.print(s)
 		}

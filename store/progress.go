@@ -182,6 +182,8 @@ func (p *Progress) fromFile(f *grown, limit int) ([]Step, error) {
 	before := f.info
 	f.info = info
 	switch {
+	case before == nil && !p.begun && !f.trajectory:
+		return p.firstRows(f, file, size, limit)
 	case before == nil && !p.begun:
 		for look := int64(firstLook); ; look *= 2 {
 			from := max(0, size-look)
@@ -209,6 +211,25 @@ func (p *Progress) fromFile(f *grown, limit int) ([]Step, error) {
 	p.Bad += bad
 	f.notice(steps)
 	return steps, err
+}
+
+// firstRows are the steps at the end of a transcript, however long its rows are.
+func (p *Progress) firstRows(f *grown, file *os.File, size int64, limit int) (steps []Step, err error) {
+	t, err := transcript.ReadTail(file, size, transcript.TailLimits{Messages: max(1, limit)})
+	if err != nil {
+		return nil, err
+	}
+	f.at = size
+	p.Bad += t.Bad
+	if t.Torn && len(t.Broken) > 0 { // it may be whole at the next look
+		f.at = t.Broken[0].Offset
+		p.Bad--
+	}
+	for i := range t.Rows {
+		steps = append(steps, p.rowSteps(&t.Rows[i].Entry)...)
+	}
+	f.notice(steps)
+	return steps, nil
 }
 
 func (f *grown) notice(steps []Step) {
@@ -283,13 +304,17 @@ func (p *Progress) steps(line []byte, trajectory bool) (list []Step, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	list = rowSteps(&e)
+	return p.rowSteps(&e), true
+}
+
+func (p *Progress) rowSteps(e *transcript.Entry) []Step {
+	list := rowSteps(e)
 	ms, _ := e.Time()
 	for i := range list {
 		s := &list[i]
-		s.Key, s.ID, s.Time, s.Name, s.Note = p.Row.Key, id, ms, short(s.Name), short(s.Note)
+		s.Key, s.ID, s.Time, s.Name, s.Note = p.Row.Key, p.Row.ID(), ms, short(s.Name), short(s.Note)
 	}
-	return list, true
+	return list
 }
 
 // rowSteps are the steps of a row of a transcript.

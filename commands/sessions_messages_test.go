@@ -1,0 +1,431 @@
+package commands
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oc/fixtures"
+	"oc/store/span"
+)
+
+// unrot reads text that is kept in ROT13, so that no file holds what looks like a vendor's token.
+func unrot(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return 'a' + (r-'a'+13)%26
+		case r >= 'A' && r <= 'Z':
+			return 'A' + (r-'A'+13)%26
+		}
+		return r
+	}, s)
+}
+
+// What the real cleaner and redactor made of texts, each as a message of a session of its own.
+func TestHistoryAsOpenClaw(t *testing.T) {
+	f, err := os.Open("../transcript/visible/testdata/history.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	root := t.TempDir()
+	dir := filepath.Join(root, ".openclaw/agents/main/sessions")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	type recorded struct{ name, want string }
+	cases := map[string]recorded{}
+	var store []string
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		var c struct {
+			Name, Stage     string
+			Input, Expected json.RawMessage
+			Rot13           bool
+		}
+		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+			t.Fatal(err)
+		}
+		input, ok := span.Text(c.Input)
+		want, _ := span.Text(c.Expected)
+		if c.Stage != "history" && c.Stage != "redact" || !ok || len(input) >= 3500 {
+			continue
+		}
+		if c.Rot13 {
+			input, want = unrot(input), unrot(want)
+		}
+		role := "assistant"
+		if c.Stage == "redact" {
+			role = "user"
+		}
+		id := fmt.Sprintf("case-%04d", len(cases))
+		cases[id] = recorded{c.Name, want}
+		store = append(store, fmt.Sprintf(`"agent:main:explicit:%s":{"sessionId":"%s","updatedAt":1790000000000}`, id, id))
+		text := fmt.Sprintf(`{"type":"session","version":3,"id":"%s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/"}`+"\n"+
+			`{"type":"message","id":"a0000000","parentId":null,"timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"%s","content":[{"type":"text","text":%s}],"timestamp":1}}`+"\n",
+			id, role, span.Quote(nil, input))
+		put(t, filepath.Join(dir, id+".jsonl"), text)
+	}
+	if len(cases) < 200 {
+		t.Fatalf("%d cases", len(cases))
+	}
+	put(t, filepath.Join(dir, "sessions.json"), "{"+strings.Join(store, ",")+"}")
+	before := tree(t, root)
+	for id, c := range cases {
+		a := ocRun(t, root, map[string]string{"HOME": root}, "sessions", "history", "agent:main:explicit:"+id, "--json")
+		var doc struct{ Messages []json.RawMessage }
+		if err := json.Unmarshal([]byte(a.out), &doc); err != nil || a.exit != ExitDone {
+			t.Errorf("%s: exit %d, %v: %s", c.name, a.exit, err, a.errout)
+			continue
+		}
+		var got strings.Builder
+		for _, m := range doc.Messages {
+			_, _ = span.Items(span.Member(m, "content"), 0, func(b []byte) error {
+				s, _ := span.Text(span.Member(b, "text"))
+				got.WriteString(s)
+				return nil
+			})
+		}
+		if span.Trim(got.String()) != span.Trim(c.want) {
+			t.Errorf("%s: got %q, want %q", c.name, got.String(), c.want)
+		}
+	}
+	if tree(t, root) != before {
+		t.Error("reading changed the tree")
+	}
+}
+
+// What a real gateway of 2026.7.35 answered to chat.history for the state that it left: the same messages, to the last member. oc's
+// history is that of the tool, which leaves out what they cost.
+func TestHistoryOfARecordedState(t *testing.T) {
+	root := t.TempDir()
+	unpack(t, golden+"/gateway/state-2026.7.35.tar.gz", root)
+	var want struct{ Messages []map[string]any }
+	readJSON(t, "testdata/chat-history-2026.7.35.json", &want)
+	doc := ocRun(t, root, quiet(t, fixtures.Now), "sessions", "history", "agent:main:main", "--include-tools", "--json", "--state-dir", root).doc(t)
+	got := map[any]any{}
+	for _, m := range doc["messages"].([]any) {
+		got[dig(m, "__openclaw", "id")] = m
+	}
+	if len(want.Messages) < 30 {
+		t.Fatalf("%d messages", len(want.Messages))
+	}
+	for _, m := range want.Messages {
+		delete(m, "usage")
+		if d := cmp.Diff(any(m), got[dig(m, "__openclaw", "id")]); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+// talkState is a state with one session, in either era, and its transcript as these lines.
+func talkState(t *testing.T, era fixtures.Era, talk *fixtures.Transcript) string {
+	t.Helper()
+	dir := t.TempDir()
+	err := (fixtures.State{Agents: []fixtures.Agent{{
+		ID: "main", Era: era, Sessions: []fixtures.Session{{Key: "agent:main:main", ID: talk.ID, Updated: fixtures.Now, Talk: talk, Entry: `{"label":"Ada"}`}},
+	}}}).Write(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+var eras = []fixtures.Era{fixtures.FileEra, fixtures.SQLiteEra}
+
+const talkID = "11111111-2222-4333-8444-555555555555"
+
+func texts(doc map[string]any) (list []string) {
+	for _, m := range doc["messages"].([]any) {
+		switch c := dig(m, "content").(type) {
+		case string:
+			list = append(list, c)
+		case []any:
+			if s, ok := dig(c, 0, "text").(string); ok {
+				list = append(list, s)
+			} else {
+				list = append(list, fmt.Sprint(dig(c, 0, "type")))
+			}
+		}
+	}
+	return list
+}
+
+// Pages that follow each other by nextOffset are the whole conversation, newest page first, with every limit.
+func TestHistoryPages(t *testing.T) {
+	for _, era := range eras {
+		talk := fixtures.Talk(talkID, fixtures.Now-fixtures.Day).Setup()
+		for i := range 23 {
+			talk.User(fmt.Sprintf("question %d", i))
+			if i%3 == 0 {
+				talk.Tool("exec", `{"command":"ls"}`, "a\nb")
+			}
+			if i%4 == 0 {
+				talk.Assistant("NO_REPLY")
+			} else {
+				talk.Assistant(fmt.Sprintf("answer %d", i))
+			}
+		}
+		state := talkState(t, era, talk)
+		whole := at(t, state, "sessions", "history", "Ada", "--json").doc(t)
+		want(t, "hasMore", whole["hasMore"], false)
+		want(t, "results", dig(whole, "notShown", "toolResults"), float64(8))
+		want(t, "hidden", dig(whole, "notShown", "hidden"), float64(6))
+		for _, limit := range []int{1, 2, 5, 7, 50} {
+			var got []string
+			offset, rounds := 0.0, 0
+			for more := true; more; rounds++ {
+				doc := at(t, state, "sessions", "history", "main", "--json", "--limit", fmt.Sprint(limit), "--offset", fmt.Sprint(offset)).doc(t)
+				if n := len(doc["messages"].([]any)); n > limit {
+					t.Fatalf("%s: %d messages on a page of %d", era, n, limit)
+				}
+				got = append(texts(doc), got...)
+				if more = doc["hasMore"].(bool); more {
+					next := doc["nextOffset"].(float64)
+					if next <= offset || rounds > 100 {
+						t.Fatalf("%s, limit %d: the page after %v is %v", era, limit, offset, next)
+					}
+					offset = next
+				}
+			}
+			if d := cmp.Diff(texts(whole), got); d != "" {
+				t.Errorf("%s, limit %d: %s", era, limit, d)
+			}
+		}
+	}
+}
+
+// The limits: 4000 and 8000 units, 80 KiB, a stand-in for what is too long.
+func TestHistoryLimits(t *testing.T) {
+	for _, era := range eras {
+		talk := fixtures.Talk(talkID, fixtures.Now-fixtures.Day)
+		for i := range 40 {
+			talk.User(fmt.Sprintf("%02d ", i) + strings.Repeat("é", 5000))
+		}
+		doc := at(t, talkState(t, era, talk), "sessions", "history", "main", "--json").doc(t)
+		if n := doc["bytes"].(float64); n > 80<<10 || n < 70<<10 {
+			t.Errorf("%s: %v bytes", era, n)
+		}
+		for _, name := range []string{"truncated", "droppedMessages", "contentTruncated"} {
+			want(t, name, doc[name], true)
+		}
+		want(t, "contentRedacted", doc["contentRedacted"], false)
+		shown := len(doc["messages"].([]any))
+		want(t, "nextOffset", doc["nextOffset"], float64(shown))
+		want(t, "total", doc["total"], float64(40))
+		if s := texts(doc)[0]; utf8.RuneCountInString(s) != 4000+utf8.RuneCountInString("\n…(truncated)…") {
+			t.Errorf("%s: %d characters", era, utf8.RuneCountInString(s))
+		}
+
+		talk = fixtures.Talk(talkID, fixtures.Now-fixtures.Day).User("before").Tool("exec", `{"command":"`+strings.Repeat("x", 100<<10)+`"}`, "ok")
+		doc = at(t, talkState(t, era, talk), "sessions", "history", "main", "--json").doc(t)
+		if d := cmp.Diff([]string{"before", "toolCall"}, texts(doc)); d != "" { // oc cuts arguments, so that nothing has to stand in
+			t.Errorf("%s: %s", era, d)
+		}
+
+		talk = fixtures.Talk(talkID, fixtures.Now-fixtures.Day).User("before").User(strings.Repeat("x", 300<<10)).Assistant("after")
+		doc = at(t, talkState(t, era, talk), "sessions", "history", "main", "--json").doc(t)
+		if d := cmp.Diff([]string{"before", "[chat.history omitted: message too large]", "after"}, texts(doc)); d != "" {
+			t.Errorf("%s: %s", era, d)
+		}
+		want(t, "oversized", dig(doc, "notShown", "oversized"), float64(1))
+	}
+}
+
+// Nothing that looks like a credential leaves oc, whichever way a conversation is read: in texts, arguments, results, and those that
+// only the configuration knows as secret.
+func TestSecretsStayInside(t *testing.T) {
+	token, plain := "sk"+"-"+strings.Repeat("aB3", 10), "correct-horse-battery"
+	for _, era := range eras {
+		talk := fixtures.Talk(talkID, fixtures.Now-fixtures.Day).
+			User("my key is "+token+" ok").Tool("exec", `{"command":"curl -H 'Authorization: Bearer `+token+`'","env":{"password":"hunter2hunter2"}}`, "token="+token).
+			Assistant("I used " + token + " and " + plain)
+		state := talkState(t, era, talk)
+		put(t, filepath.Join(state, "openclaw.json"), `{"gateway":{"auth":{"token":"`+plain+`"}}}`)
+		for _, args := range [][]string{
+			{"history", "main"},
+			{"history", "main", "--json"},
+			{"history", "main", "--json", "--include-tools", "--raw-prose"},
+			{"tail", "main"},
+			{"tail", "main", "--json"},
+			{"export", "main"},
+			{"export", "main", "--format", "html"},
+			{"export", "main", "--format", "jsonl"},
+			{"diff", "main", "main"},
+		} {
+			a := at(t, state, append([]string{"sessions"}, args...)...)
+			if a.exit != ExitDone {
+				t.Errorf("%s: oc sessions %v: exit %d: %s", era, args, a.exit, a.errout)
+			}
+			for _, secret := range []string{token, plain, "hunter2hunter2"} {
+				if strings.Contains(a.out+a.errout, secret) {
+					t.Errorf("%s: oc sessions %v tells a secret", era, args)
+				}
+			}
+		}
+		want(t, "contentRedacted", at(t, state, "sessions", "history", "main", "--json").doc(t)["contentRedacted"], true)
+		if a := at(t, state, "sessions", "export", "main", "--raw"); !strings.Contains(a.out, token) {
+			t.Errorf("%s: --raw masks all the same", era)
+		}
+	}
+}
+
+// S10: damaged lines are counted and located, the rest is shown; S11: what is cut off from the branch is counted and can be read.
+func TestHistoryOfDamagedTranscripts(t *testing.T) {
+	good := fixtures.Talk(talkID, fixtures.Now-fixtures.Day).User("one").Assistant("two").User("three").Assistant("four")
+	lines := good.Lines()
+	file := func(parts ...string) string {
+		state := talkState(t, fixtures.FileEra, good)
+		put(t, filepath.Join(state, "agents/main/sessions", talkID+".jsonl"), strings.Join(parts, "\n"))
+		return state
+	}
+	for _, c := range []struct {
+		name  string
+		state string
+		texts []string
+		exit  int
+		codes []string
+		line  float64
+	}{
+		{"torn tail", file(append(lines[:len(lines):len(lines)], `{"type":"message","id":"x","mess`)...), []string{"one", "two", "three", "four"}, ExitDone, []string{"torn-tail"}, 6},
+		{"NUL tail", file(append(lines[:len(lines):len(lines)], strings.Repeat("\x00", 284))...), []string{"one", "two", "three", "four"}, ExitFailed, []string{"nul-tail"}, 6},
+		{"broken middle", file(lines[0], lines[1], `{"broken`, lines[2], lines[3], lines[4], ""), []string{"one", "two", "three", "four"}, ExitFailed, []string{"not-json"}, 3},
+		{"CRLF and BOM", file("\ufeff" + strings.Join(lines, "\r\n") + "\r\n"), []string{"one", "two", "three", "four"}, ExitDone, nil, 0},
+		{"blank lines", file(lines[0], "", "  ", lines[1], lines[2], ""), []string{"one", "two"}, ExitDone, nil, 0},
+		{"no header", file(lines[1], lines[2], ""), []string{"one", "two"}, ExitDone, nil, 0},
+		{"header only", file(lines[0], ""), nil, ExitDone, nil, 0},
+		{"empty", file(""), nil, ExitDone, nil, 0},
+		{"orphan", file(lines[0], lines[1], lines[3], lines[4], ""), []string{"three", "four"}, ExitDone, nil, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := at(t, c.state, "sessions", "history", "main", "--json")
+			doc := a.doc(t)
+			if a.exit != c.exit {
+				t.Errorf("exit %d, want %d: %s", a.exit, c.exit, a.errout)
+			}
+			if d := cmp.Diff(c.texts, texts(doc)); d != "" {
+				t.Error(d)
+			}
+			var codes []string
+			if errs, ok := doc["errors"].([]any); ok {
+				for _, e := range errs {
+					codes = append(codes, dig(e, "code").(string))
+				}
+				want(t, "line", dig(errs, 0, "line"), c.line)
+			}
+			if d := cmp.Diff(c.codes, codes); d != "" {
+				t.Error(d)
+			}
+			want(t, "broken", dig(doc, "notShown", "broken"), float64(len(c.codes)))
+			if c.name == "orphan" {
+				want(t, "otherBranches", dig(doc, "notShown", "otherBranches"), float64(1))
+				all := at(t, c.state, "sessions", "history", "main", "--json", "--all-branches").doc(t)
+				if d := cmp.Diff([]string{"one", "three", "four"}, texts(all)); d != "" {
+					t.Error(d)
+				}
+			}
+			if text := at(t, c.state, "sessions", "history", "main"); c.texts == nil && !strings.Contains(text.out, "Nothing was said") || raw(text.out) != "" {
+				t.Errorf("%q", text.out)
+			}
+		})
+	}
+}
+
+// A session without a transcript, one that is locked, one that nobody knows; ids of earlier transcripts, files.
+func TestHistoryFindsConversations(t *testing.T) {
+	state := talkState(t, fixtures.FileEra, fixtures.Talk(talkID, fixtures.Now-fixtures.Day).User("one").Assistant("two"))
+	dir := filepath.Join(state, "agents/main/sessions")
+	put(t, filepath.Join(dir, "22222222-2222-4333-8444-555555555555.jsonl"), fixtures.Talk("22222222-2222-4333-8444-555555555555", fixtures.Now-9*fixtures.Day).User("unlinked").String())
+	saved := filepath.Join(t.TempDir(), "copy.jsonl")
+	put(t, saved, fixtures.Talk("x", fixtures.Now-9*fixtures.Day).User("saved").String())
+	for word, said := range map[string]string{"main": "one", "Ada": "one", talkID: "one", "22222222-2222-4333-8444-555555555555": "unlinked", saved: "saved"} {
+		doc := at(t, state, "sessions", "history", word, "--json").doc(t)
+		if got := texts(doc); len(got) == 0 || got[0] != said {
+			t.Errorf("%s: %v", word, got)
+		}
+	}
+	a := at(t, state, "sessions", "history", "agent:main:maim")
+	if a.exit != ExitFailed || !strings.Contains(a.errout, "did you mean agent:main:main") {
+		t.Errorf("exit %d: %s", a.exit, a.errout)
+	}
+	a = at(t, state, "sessions", "history", "main", "--branch", "nope")
+	if a.exit != ExitUsage || !strings.Contains(a.errout, "nope") {
+		t.Errorf("exit %d: %s", a.exit, a.errout)
+	}
+	held := filepath.Join(dir, talkID+".jsonl.lock")
+	put(t, held, "being written")
+	if err := os.Chtimes(held, time.UnixMilli(fixtures.Now), time.UnixMilli(fixtures.Now)); err != nil {
+		t.Fatal(err)
+	}
+	if a = at(t, state, "sessions", "history", "main"); a.exit != ExitDone || !strings.Contains(a.errout, "locked") {
+		t.Errorf("exit %d: %s", a.exit, a.errout)
+	}
+	if err := os.Remove(filepath.Join(dir, talkID+".jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	a = at(t, state, "sessions", "history", "main")
+	if a.exit != ExitDone || !strings.Contains(a.out, "has no transcript") || !strings.Contains(a.errout, "is not there") {
+		t.Errorf("exit %d: %s%s", a.exit, a.out, a.errout)
+	}
+	doc := at(t, state, "sessions", "history", "main", "--json").doc(t)
+	want(t, "state", dig(doc, "transcripts", 0, "state"), "missing")
+}
+
+// Every command that reads conversations leaves the state as it was, in both eras and in states that real gateways left.
+func TestReadingConversationsTouchesNothing(t *testing.T) {
+	dir := t.TempDir()
+	demo := filepath.Join(dir, "demo")
+	if err := fixtures.Demo().Write(demo); err != nil {
+		t.Fatal(err)
+	}
+	states := []string{demo}
+	for _, archive := range []string{"gateway/state-2026.7.35", "gateway/state-2026.9.6", "sqlite/2026.9.6-both-present", "sqlite/2026.8.2-migrated"} {
+		state := filepath.Join(dir, filepath.Base(archive))
+		unpack(t, filepath.Join(golden, archive+".tar.gz"), state)
+		states = append(states, state)
+	}
+	for _, state := range states {
+		t.Run(filepath.Base(state), func(t *testing.T) {
+			env := quiet(t, fixtures.Now)
+			var list struct{ Sessions []struct{ Key string } }
+			a := ocRun(t, state, env, "sessions", "--all-agents", "--limit", "all", "--json", "--state-dir", state)
+			if err := json.Unmarshal([]byte(a.out), &list); err != nil || len(list.Sessions) == 0 {
+				t.Fatal(err, len(list.Sessions))
+			}
+			before := tree(t, state)
+			out := t.TempDir()
+			for i, s := range list.Sessions {
+				for _, args := range [][]string{
+					{"history", s.Key, "--archives"},
+					{"history", s.Key, "--json", "--include-tools", "--all-branches"},
+					{"tail", s.Key, "--json"},
+					{"export", s.Key, "--format", "html", "--archives"},
+					{"export", s.Key, "--format", "jsonl", "--output", filepath.Join(out, fmt.Sprint(i)), "--json"},
+					{"diff", s.Key, list.Sessions[0].Key, "--json"},
+				} {
+					a := ocRun(t, state, env, append([]string{"--state-dir", state, "sessions"}, args...)...)
+					if a.exit != ExitDone && !a.failedWell() {
+						t.Errorf("oc sessions %v: exit %d: %s", args, a.exit, a.errout)
+					}
+					if strings.Contains(a.errout, "mistake in oc") {
+						t.Errorf("oc sessions %v: %s", args, a.errout)
+					}
+				}
+			}
+			if tree(t, state) != before {
+				t.Fatal("reading changed the tree")
+			}
+			empty(t, env["TMPDIR"])
+		})
+	}
+}
