@@ -2,33 +2,64 @@ package sqlfile
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 )
 
-// readCopy reads a copy of the database and its log, made where only this user can look. The copy loses its name as
-// soon as SQLite has it open, so that not even a kill leaves it behind.
-func readCopy(ctx context.Context, was files, path string, cost *Cost, f func(*Tx) error) (err error) {
-	dir, err := os.MkdirTemp("", "oc-read-")
-	if err != nil {
-		return &Error{
-			Path: path, Doing: "copy", Err: err,
-			Detail: "its log can only be read from a private copy, for which there is no temporary directory: " + err.Error(),
+// readCopy reads a copy of the database and its log, made where only this user can look, or one that was made before
+// of the very same files.
+func readCopy(ctx context.Context, was files, path string, cost *Cost, f func(*Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	tx := takeCopy(was)
+	if tx == nil {
+		var err error
+		if tx, err = makeCopy(ctx, was, path, cost); err != nil && !errors.Is(err, ErrNoRoom) {
+			return err
+		}
+		if err != nil {
+			if !dropCopies() {
+				return err
+			}
+			if tx, err = makeCopy(ctx, was, path, cost); err != nil {
+				return err
+			}
 		}
 	}
-	defer os.RemoveAll(dir)
-	to := filepath.Join(dir, "copy.sqlite")
+	tx.ctx, tx.path, tx.cost = ctx, path, *cost
+	whole := false
+	defer func() {
+		if whole && !tx.dead && tx.nameless {
+			keepCopy(was, tx)
+			return
+		}
+		tx.close()
+	}()
+	err := f(tx)
+	whole = true // f did not panic
+	return err
+}
+
+// makeCopy copies the files and opens the copy, which then loses its name.
+func makeCopy(ctx context.Context, was files, path string, cost *Cost) (*Tx, error) {
+	r, err := makeRoom(was.path)
+	if err != nil {
+		return nil, noRoom(path, was, err)
+	}
+	defer r.clear()
+	to := filepath.Join(r.dir, copyName)
 	if err := copyFiles(ctx, was, to, path, cost); err != nil {
-		return err
+		return nil, err
 	}
 	tx, err := begin(ctx, uri(to, "mode=rw", copyPragmas), path, PrivateCopy, cost, "BEGIN")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer tx.close()
-	os.RemoveAll(dir)
-	return f(tx)
+	tx.nameless = r.clear() == nil
+	return tx, nil
 }
 
 func copyFiles(ctx context.Context, was files, to, path string, cost *Cost) error {
@@ -44,46 +75,62 @@ func copyFiles(ctx context.Context, was files, to, path string, cost *Cost) erro
 	if was.hot {
 		suffixes = []string{"", "-journal"}
 	}
-	for _, suffix := range suffixes {
-		n, err := copyFile(ctx, was.path+suffix, to+suffix)
-		cost.Copied += n
-		if err != nil {
-			if was.same() != nil {
-				return errMoved
-			}
-			return &Error{Path: path, Doing: "copy", Err: err, Detail: "its log can only be read from a private copy: " + err.Error()}
-		}
-	}
-	return was.same()
-}
-
-func copyFile(ctx context.Context, from, to string) (n int64, err error) {
-	src, err := os.Open(from)
-	if err != nil {
-		return 0, err
-	}
-	defer src.Close()
-	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return 0, err
-	}
+	var drafts []*draft
 	defer func() {
-		if e := dst.Close(); err == nil {
-			err = e
+		for _, d := range drafts {
+			d.Close()
 		}
 	}()
-	const chunk = 16 << 20 // between looks at the context; the kernel copies by itself
-	for {
-		if err := ctx.Err(); err != nil {
-			return n, err
-		}
-		m, err := io.CopyN(dst, src, chunk)
-		n += m
-		if err == io.EOF {
-			return n, nil
-		}
+	for _, suffix := range suffixes {
+		d, err := newDraft(to + suffix)
 		if err != nil {
-			return n, err
+			return noRoom(path, was, err)
+		}
+		drafts = append(drafts, d)
+		n, readErr, writeErr := fill(ctx, d.File, was.path+suffix)
+		cost.Copied += n
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case writeErr != nil:
+			return noRoom(path, was, writeErr)
+		case readErr != nil && was.same() != nil:
+			return errMoved
+		case readErr != nil:
+			return &Error{Path: path, Doing: "copy", Err: readErr, Detail: "its log can only be read from a private copy: " + readErr.Error()}
 		}
 	}
+	if err := was.same(); err != nil {
+		return err
+	}
+	for _, d := range drafts {
+		if err := d.name(); err != nil {
+			return noRoom(path, was, err)
+		}
+	}
+	return nil
+}
+
+// fill copies a file. Which side of it failed makes a difference: one is the database, the other the place of the copy.
+func fill(ctx context.Context, dst *os.File, from string) (n int64, readErr, writeErr error) {
+	src, err := os.Open(from)
+	if err != nil {
+		return 0, err, nil
+	}
+	defer src.Close()
+	const chunk = 16 << 20 // between looks at the context; the kernel copies by itself
+	for ctx.Err() == nil {
+		m, err := io.CopyN(dst, src, chunk)
+		n += m
+		var at *os.PathError
+		switch {
+		case err == io.EOF:
+			return n, nil, nil
+		case errors.As(err, &at) && at.Path == from:
+			return n, err, nil
+		case err != nil:
+			return n, nil, err
+		}
+	}
+	return n, nil, nil
 }

@@ -1,6 +1,7 @@
 package sqlfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,7 @@ var (
 	ErrBusy        = errors.New("database is busy")
 	ErrCorrupt     = errors.New("database is damaged")
 	ErrNotDatabase = errors.New("not an SQLite database")
+	ErrNoRoom      = errors.New("no room for a private copy")
 )
 
 // Within the room: try again, try again later, try another way.
@@ -26,9 +28,9 @@ var (
 
 // Error says what could not be done with which file, and why.
 type Error struct {
-	Path   string
+	Path   string // the database, or the file beside it that is at fault
 	Doing  string // "read", "write", "copy"
-	Kind   error  // ErrBusy, ErrCorrupt, ErrNotDatabase, or nil
+	Kind   error  // ErrBusy, ErrCorrupt, ErrNotDatabase, ErrNoRoom, or nil
 	Detail string // the reason in words, for a person
 	Err    error  // the cause, if there is one: an fs.PathError or the driver's error
 }
@@ -65,6 +67,10 @@ func wrap(path, doing string, err error) error {
 	e := &Error{Path: path, Doing: doing, Err: err, Detail: err.Error()}
 	var code interface{ Code() int }
 	var pathErr *fs.PathError
+	var beside *sideError
+	if errors.As(err, &beside) {
+		e.Path += beside.suffix
+	}
 	switch {
 	case errors.As(err, &code):
 		rc := code.Code()
@@ -89,6 +95,17 @@ func wrap(path, doing string, err error) error {
 		e.Detail = pathErr.Err.Error()
 	}
 	return e
+}
+
+// canceled is the context's error if that is what err comes from: the engine has its own word for being interrupted.
+func canceled(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case code(err)&0xff == lib.SQLITE_INTERRUPT:
+		return ctx.Err()
+	}
+	return nil
 }
 
 func corruption(err error) string {

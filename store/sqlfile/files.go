@@ -53,20 +53,37 @@ func look(path string) (files, error) {
 		case p.suffix != "" && errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			return f, err
+			return f, beside(p.suffix, err)
 		case !info.Mode().IsRegular():
-			return f, &fs.PathError{Op: "open", Path: path + p.suffix, Err: errors.New("not a regular file")}
+			return f, beside(p.suffix, errNotRegular)
 		}
 		*p.at = side{exists: true, id: identify(path+p.suffix, info), size: info.Size(), mtime: info.ModTime()}
 	}
 	if f.jr.size > 0 {
 		hot, err := isHot(path + "-journal")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return f, err
+			return f, beside("-journal", err)
 		}
 		f.hot = hot
 	}
 	return f, nil
+}
+
+var errNotRegular = errors.New("not a regular file")
+
+// sideError is what is wrong with a file beside the database, not with the database itself.
+type sideError struct {
+	suffix string
+	error
+}
+
+func (e *sideError) Unwrap() error { return e.error }
+
+func beside(suffix string, err error) error {
+	if suffix == "" {
+		return err
+	}
+	return &sideError{suffix, err}
 }
 
 // isHot tells a journal with a header from one that was finished by blanking it.
@@ -111,11 +128,16 @@ func wholeLog(wal string) bool {
 // same says whether the files still are what they were, else errMoved. The -shm says nothing about content.
 func (f files) same() error {
 	now, err := look(f.path)
-	if err != nil || now.main != f.main || now.wal.size != f.wal.size || now.hot != f.hot ||
-		f.wal.size > 0 && now.wal != f.wal || f.hot && now.jr != f.jr {
+	if err != nil || !now.equal(f) {
 		return errMoved
 	}
 	return nil
+}
+
+// equal says whether two looks saw the same content.
+func (f files) equal(g files) bool {
+	return f.path == g.path && f.main == g.main && f.wal.size == g.wal.size && f.hot == g.hot &&
+		(f.wal.size == 0 || f.wal == g.wal) && (!f.hot || f.jr == g.jr)
 }
 
 // A file system may stamp everything that happens within a tick alike.

@@ -7,8 +7,15 @@
 //
 //   - no -wal, or an empty one: opened as immutable, then checked to be still the same file without a log;
 //   - a -wal and a -shm: opened read-only over a read-only shared memory, beside whoever writes;
-//   - a -wal without a usable -shm, or a hot -journal: a private copy, which is checked and then removed;
+//   - a -wal without a usable -shm, or a hot -journal: a private copy;
 //   - a database of the rollback-journal kind that keeps changing: read-only under SQLite's lock, which makes no side file.
+//
+// A private copy is made in the directory for temporary files, or where that lies within the state, in another. On Linux
+// the copy has no name while it is filled, and loses it again as soon as SQLite has it open; in between, while SQLite
+// reads the log, it stands as oc-read-<digits>/copy.sqlite. A process that is killed then (elsewhere: while it copies)
+// leaves that behind, and the next copy that is made in the same place removes it. Where files can have no name, as on
+// Windows, it stands until the read is over and is not removed by others. A copy without a name is kept open for a
+// minute, for the next read of the same files while they do not change, and ends with the process.
 //
 // [Write] changes an existing file in one immediate transaction. It never creates one.
 //
@@ -69,8 +76,8 @@ const (
 // by forgetting what it collected. Its errors count only if the snapshot held. One who cannot start over, because
 // what was read has already left the process, asks [Tx.Still] before letting go of a batch.
 //
-// Errors are an [*Error] for the file (errors.Is: [ErrBusy], [ErrCorrupt], [ErrNotDatabase], fs.ErrNotExist,
-// fs.ErrPermission), the context's error, or f's own.
+// Errors are an [*Error] for the file (errors.Is: [ErrBusy], [ErrCorrupt], [ErrNotDatabase], [ErrNoRoom],
+// fs.ErrNotExist, fs.ErrPermission), the context's error, or f's own.
 func Read(ctx context.Context, path string, f func(tx *Tx) error) error {
 	real, err := resolve(path)
 	if err != nil {
@@ -85,6 +92,8 @@ func Read(ctx context.Context, path string, f func(tx *Tx) error) error {
 		began := time.Now() // how long a lock kept us waiting; no time that anyone is told
 		err := readOnce(ctx, real, path, moved, &cost, f)
 		switch {
+		case again(err) && ctx.Err() != nil:
+			return ctx.Err()
 		case errors.Is(err, errMoved):
 			if moved++; moved == maxMoved {
 				return busy(path, "read", "it kept changing while it was read; try again")
@@ -103,6 +112,9 @@ func Read(ctx context.Context, path string, f func(tx *Tx) error) error {
 		}
 	}
 }
+
+// again says whether a read that ended so is to be tried once more.
+func again(err error) bool { return errors.Is(err, errMoved) || errors.Is(err, errLocked) }
 
 func busy(path, doing, detail string) error {
 	return &Error{Path: path, Doing: doing, Kind: ErrBusy, Detail: detail}
@@ -243,20 +255,22 @@ func Write(ctx context.Context, path string, wait time.Duration, f func(tx *Tx) 
 	if err != nil {
 		return wrap(path, "write", err)
 	}
-	late := busy(path, "write", "another writer did not finish in time")
+	late := func() error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return busy(path, "write", "another writer did not finish in time")
+	}
 	waited, cancel := context.WithTimeout(ctx, max(wait, time.Millisecond))
 	p, err := enter(waited, was.main.id, writing)
 	cancel()
 	if err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return late
+		return late()
 	}
 	defer p.leave()
 	tx, err := begin(ctx, uri(real, "mode=rw", writePragmas(wait)), path, Writing, &Cost{Attempts: 1}, "BEGIN IMMEDIATE")
 	if errors.Is(err, errLocked) {
-		return late
+		return late()
 	}
 	if err != nil {
 		return err
@@ -267,7 +281,7 @@ func Write(ctx context.Context, path string, wait time.Duration, f func(tx *Tx) 
 	}
 	err = tx.commit()
 	if errors.Is(err, errLocked) {
-		return late
+		return late()
 	}
 	return err
 }

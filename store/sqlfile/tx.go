@@ -18,16 +18,17 @@ import (
 
 // Tx is one transaction on one database. It is for one goroutine.
 type Tx struct {
-	ctx     context.Context
-	conn    driver.Conn
-	path    string
-	mode    Mode
-	cost    Cost
-	still   func() error
-	idle    map[string]driver.Stmt     // prepared statements not in use, by text
-	columns map[string]map[string]bool // by table
-	open    bool
-	dead    bool // the engine stopped within it: it may hold locks of its own and is not to be called again
+	ctx      context.Context
+	conn     driver.Conn
+	path     string
+	mode     Mode
+	cost     Cost
+	still    func() error
+	idle     map[string]driver.Stmt     // prepared statements not in use, by text
+	columns  map[string]map[string]bool // by table
+	open     bool
+	nameless bool // of a private copy: no directory lists it any more
+	dead     bool // the engine stopped within it: it may hold locks of its own and is not to be called again
 }
 
 // guard calls the driver.
@@ -121,8 +122,11 @@ func (tx *Tx) whole() error {
 }
 
 func (tx *Tx) wrap(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
+	if err == nil {
+		return nil
+	}
+	if canceled := canceled(tx.ctx, err); canceled != nil {
+		return canceled
 	}
 	doing := "read"
 	if tx.mode == Writing {
