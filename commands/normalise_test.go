@@ -64,7 +64,7 @@ func TestFlagsStandAnywhere(t *testing.T) {
 			valued("--kind", rapid.SampledFrom([]string{"direct", "cron"}).Draw(t, "which"))
 		}
 		if rapid.Bool().Draw(t, "state") {
-			valued("--state-dir", text.Draw(t, "dir"))
+			valued("--state-dir", "d"+text.Draw(t, "dir"))
 		}
 		for _, s := range []string{"--json", "-q", "--wide", "-v", "--all-agents"} {
 			if rapid.Bool().Draw(t, s) {

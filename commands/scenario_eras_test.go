@@ -144,7 +144,7 @@ func TestEras(t *testing.T) {
 			}
 		}
 		glance := at(t, c.state)
-		if !strings.Contains(glance.out, "in the "+c.era+" era") || strings.Contains(glance.out, "no session was found") {
+		if !strings.Contains(glance.out, map[string]string{"file": "in the file era", "sqlite": "in the SQLite era"}[c.era]) || strings.Contains(glance.out, "no session was found") {
 			t.Errorf("the bare oc on %s:\n%s", c.state, glance.out)
 		}
 		if tree(t, c.state) != before {

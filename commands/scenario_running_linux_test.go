@@ -63,7 +63,7 @@ func TestRunningSinceLastMonth(t *testing.T) {
 		for _, e := range v.evidence {
 			found := false
 			for line := range strings.SplitSeq(rest, "\n") {
-				if !strings.HasPrefix(line, "    - ") {
+				if !strings.HasPrefix(line, "    ") {
 					break
 				}
 				found = found || strings.Contains(line, e)

@@ -644,3 +644,29 @@ func TestWatchInTheSQLiteEra(t *testing.T) {
 		t.Error(a.out)
 	}
 }
+
+// Lists show the version where there is one, and one session its watchers and its last events.
+func TestSignalsBesideRows(t *testing.T) {
+	state := s19(t)
+	env := quiet(t, signalsNow)
+	before := tree(t, state)
+	versions := map[any]any{}
+	list := ocRun(t, state, env, "sessions", "--json", "--state-dir", state)
+	for _, r := range list.doc(t)["sessions"].([]any) {
+		versions[dig(r, "key")] = dig(r, "stateVersion")
+	}
+	want(t, "version of T", versions[targetT], 19.0)
+	if v, ok := versions["agent:main:main"]; !ok || v != nil {
+		t.Errorf("a session that the log does not know has version %v", v)
+	}
+	doc := dig(ocRun(t, state, env, "sessions", "show", targetT, "--json", "--state-dir", state).doc(t), "awareness")
+	want(t, "version", dig(doc, "stateVersion"), 19.0)
+	want(t, "watchers", len(dig(doc, "watchers").([]any)), 5)
+	want(t, "the last event", dig(doc, "lastEvents", 4, "sequence"), 19.0)
+	if text := ocRun(t, state, env, "sessions", "show", targetT, "--state-dir", state).out; !strings.Contains(text, "Watched by:") || !strings.Contains(text, "Last events, up to version 19:") {
+		t.Error(text)
+	}
+	if tree(t, state) != before {
+		t.Error("looking changed the tree")
+	}
+}

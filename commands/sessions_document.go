@@ -225,6 +225,9 @@ func (l *listing) row(p *span.Printer, r *store.Row) {
 		p.Float(v.Model.ContextTokens)
 	}
 	p.Key("agentId").String(v.Agent)
+	if n := l.version[owned{v.Agent, r.Key}]; n != 0 {
+		p.Key("stateVersion").Int(n)
+	}
 	p.Key("acpRuntime").Bool(v.ACP)
 	p.Key("agentRuntime").Object()
 	p.Key("id").String(v.Model.RuntimeID)

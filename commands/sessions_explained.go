@@ -18,6 +18,7 @@ type explained struct {
 	l          *listing
 	protection string // the rule that keeps cleanup away; "" for none
 	run        *gateway.Judgement
+	heard      *heard // what the signal log knows; nil where there is none
 }
 
 // text shows the session to a person.
@@ -79,6 +80,9 @@ func (e *explained) text() {
 			table.Row(a.Reason, ageOf(float64(a.At.UnixMilli()), e.l.now), term.Bytes(a.Bytes), a.Path)
 		}
 		table.End()
+	}
+	if e.heard != nil {
+		e.heard.text(e.call)
 	}
 }
 
@@ -333,6 +337,9 @@ func (e *explained) document(p *span.Printer) error {
 	}
 	if e.run != nil {
 		judgement(p, "run", *e.run)
+	}
+	if e.heard != nil {
+		e.heard.print(p)
 	}
 	p.Key("stamps").Object()
 	for _, st := range e.Stamps {

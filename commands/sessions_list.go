@@ -75,10 +75,11 @@ type listing struct {
 	unreadWhy       string           // of the first
 	strange         []store.Stranger // agents that the configuration does not name
 	acp             store.ACP
-	rows            []*store.Row // that are shown
-	total           int          // that pass the filters
-	hidden          int          // that do not
-	limit           int          // 0: all
+	rows            []*store.Row    // that are shown
+	total           int             // that pass the filters
+	hidden          int             // that do not
+	version         map[owned]int64 // of the sessions that the signal log knows
+	limit           int             // 0: all
 	now             float64
 	several         bool // several stores
 }
@@ -112,6 +113,7 @@ func listSessions(ctx context.Context, c *Call) error {
 		return c.showSummary(ctx, l)
 	}
 	l.cut(c)
+	l.version = c.versions(ctx, l.cfg)
 	details, err := c.describe(ctx, l)
 	if err != nil {
 		return err

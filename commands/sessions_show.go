@@ -46,6 +46,7 @@ func showSession(ctx context.Context, c *Call) error {
 		j := judge(ctx, c, r, c.owner(ctx, l.cfg))
 		e.run = &j
 	}
+	e.heard = c.heard(ctx, l.cfg, r.Key, x.View.Agent)
 	if c.JSON() {
 		if err := c.Document(e.document); err != nil {
 			return err

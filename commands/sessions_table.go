@@ -102,7 +102,7 @@ func (l *listing) table(c *Call, details []detail) {
 	for _, r := range l.rows {
 		if j, ok := l.judged[r]; ok {
 			out.Printf("\n%s: %s\n", out.Paint(term.Bold, r.Key), out.Paint(verdictStyle(j.Word), string(j.Word)))
-			reasons(out, j.Evidence)
+			reasons(out, "  ", j.Evidence)
 		}
 	}
 	for i := range details {
@@ -128,10 +128,10 @@ func (l *listing) nothing() string {
 	return "No sessions found."
 }
 
-// reasons lists sentences, wrapped to the terminal.
-func reasons(out *term.Out, all []string) {
+// reasons lists sentences below a line, indented by the margin and wrapped to the terminal.
+func reasons(out *term.Out, margin string, all []string) {
 	for _, why := range all {
-		out.Printf("%s\n", term.Styled("  - "+strings.TrimLeft(term.Wrap(term.Escape(why), out.Width(), "    "), " ")))
+		out.Printf("%s\n", term.Styled(margin+"- "+strings.TrimLeft(term.Wrap(term.Escape(why), out.Width(), margin+"  "), " ")))
 	}
 }
 

@@ -111,7 +111,7 @@ func showStatus(ctx context.Context, c *Call) error {
 	)
 	for _, e := range s.owner.Evidence {
 		if e.Points != gateway.None || c.Bool("verbose") {
-			reasons(out, []string{e.Says})
+			reasons(out, "  ", []string{e.Says})
 		}
 	}
 	out.Printf("\n")
@@ -120,7 +120,7 @@ func showStatus(ctx context.Context, c *Call) error {
 		out.Printf("\nSessions that say they are running:\n")
 		for _, r := range s.running {
 			out.Printf("  %s  %s\n", out.Paint(verdictStyle(r.Word), string(r.Word)), r.row.Key)
-			reasons(out, r.Evidence)
+			reasons(out, "    ", r.Evidence)
 		}
 	}
 	if len(s.newest) > 0 {
