@@ -12,7 +12,7 @@ func sessions() *Command {
 		Examples: list.Examples,
 		Exits:    list.Exits,
 		Sub: []*Command{
-			list, sessionsShow(), sessionsCleanup(), sessionsSearch(),
+			list, sessionsShow(), sessionsCleanup(), sessionsSearch(), sessionsTrace(),
 			sessionsMessages(), sessionsTail(), sessionsExport(), sessionsDiff(),
 		},
 		Run: list.Run,

@@ -76,14 +76,20 @@ func (c *Call) needle() (*transcript.Needle, error) {
 	return n, nil
 }
 
-// corpus is every transcript that the flags mean. Without --agent and --store those of agents count too that the configuration does
-// not name, or not any more.
-func (c *Call) corpus(ctx context.Context) (*listing, []*store.Volume, []error, error) {
+// library is every transcript that the flags mean.
+type library struct {
+	*listing
+	*store.Corpus
+}
+
+// library reads the stores and lists their transcripts. Without --agent and --store those of agents count too that the configuration
+// does not name, or not any more.
+func (c *Call) library(ctx context.Context) (*library, error) {
 	l, err := c.gather(ctx, !c.Given("agent") && !c.Given("store"))
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	opened := l.opened
+	opened := slices.Clone(l.opened)
 	if !c.Given("agent") && !c.Given("store") {
 		for _, t := range store.StrangerTargets(l.cfg) {
 			s, err := store.Open(ctx, l.cfg, t)
@@ -92,8 +98,21 @@ func (c *Call) corpus(ctx context.Context) (*listing, []*store.Volume, []error, 
 			}
 		}
 	}
-	volumes, problems := store.Corpus(ctx, l.cfg, opened)
-	return l, volumes, problems, ctx.Err()
+	return &library{l, store.ReadCorpus(ctx, l.cfg, opened)}, ctx.Err()
+}
+
+// end tells what an answer is missing, and makes it a partial one.
+func (l *library) end(c *Call) error {
+	for _, err := range l.Problems {
+		c.Warnf("%v", err)
+	}
+	if err := c.tell(l.failed); err != nil {
+		return err
+	}
+	if len(l.Problems) > 0 {
+		return Status(ExitFailed)
+	}
+	return nil
 }
 
 // ofKind keeps the volumes of sessions of some kinds. A transcript that no row names has none, unless its key tells.
@@ -110,10 +129,9 @@ func ofKind(volumes []*store.Volume, kinds []string) []*store.Volume {
 type searched struct {
 	*store.Found
 	call     *Call
-	l        *listing
+	lib      *library
 	needle   *transcript.Needle
 	volumes  []*store.Volume
-	problems []error
 	redactor *visible.Redactor
 }
 
@@ -122,12 +140,12 @@ func searchSessions(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	l, volumes, problems, err := c.corpus(ctx)
+	lib, err := c.library(ctx)
 	if err != nil {
 		return err
 	}
-	s := &searched{call: c, l: l, needle: n, problems: problems, redactor: c.redactor(l.cfg)}
-	s.volumes = ofKind(volumes, c.Strings("kind"))
+	s := &searched{call: c, lib: lib, needle: n, redactor: c.redactor(lib.cfg)}
+	s.volumes = ofKind(lib.Volumes, c.Strings("kind"))
 	q := store.Search{Needle: n, First: c.Bool("files-with-matches")}
 	q.Since, _ = parseMoment(c.String("since"), c.Now())
 	if limit, all := c.CountOrAll("limit"); !all {
@@ -144,7 +162,7 @@ func searchSessions(ctx context.Context, c *Call) error {
 	if p.Done(); err != nil {
 		return err
 	}
-	s.problems = append(s.problems, s.Failed...)
+	lib.Problems = append(lib.Problems, s.Failed...)
 	if c.JSON() {
 		err = c.Document(s.document)
 	} else if q.First {
@@ -167,16 +185,7 @@ func (s *searched) end() error {
 	if s.Total > len(s.Hits) && !c.Bool("files-with-matches") {
 		c.Notef("%s older; give --limit all to see them", plural(s.Total-len(s.Hits), "more is", "more are"))
 	}
-	for _, err := range s.problems {
-		c.Warnf("%v", err)
-	}
-	if err := c.tell(s.l.failed); err != nil {
-		return err
-	}
-	if len(s.problems) > 0 {
-		return Status(ExitFailed)
-	}
-	return nil
+	return s.lib.end(c)
 }
 
 func (s *searched) text() {
@@ -298,7 +307,7 @@ func (s *searched) document(p *span.Printer) error {
 		}
 		p.End()
 	}
-	printProblems(p, s.l.failed, s.problems)
+	s.lib.printProblems(p)
 	p.End()
 	return nil
 }
@@ -340,9 +349,9 @@ func printVolume(p *span.Printer, v *store.Volume) {
 }
 
 // printProblems writes errors[] of an answer that stores or transcripts are missing from.
-func printProblems(p *span.Printer, failed failures, problems []error) {
-	all := slices.Clone(failed)
-	for _, err := range problems {
+func (l *library) printProblems(p *span.Printer) {
+	all := slices.Clone(l.failed)
+	for _, err := range l.Problems {
 		all = append(all, failure{err: err})
 	}
 	all.print(p)

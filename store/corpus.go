@@ -54,45 +54,49 @@ const (
 	rankCheckpoint
 )
 
-// Corpus lists every transcript of these sessions: of both eras, live and put
-// away, named by a row or not, each file and each window once. The best ones
-// come first: those that sessions go on with, then archives, unlinked history,
-// and copies. Problems are what could not be looked at.
-func Corpus(ctx context.Context, c *config.Config, opened []*Sessions) (all []*Volume, problems []error) {
+// A Corpus is every transcript of some stores: of both eras, live and put away,
+// named by a row or not, each file and each window once.
+type Corpus struct {
+	Stores   []*Sessions // those that were asked for, and those of their other eras
+	Volumes  []*Volume   // the best first: what sessions go on with, archives, unlinked history, copies
+	Problems []error     // what could not be looked at
+}
+
+// ReadCorpus lists the transcripts of stores and of their other eras. It reads
+// directories and the tables of databases, no transcript.
+func ReadCorpus(ctx context.Context, c *config.Config, opened []*Sessions) *Corpus {
 	b := gatherer{config: c, paths: map[string]bool{}}
 	for _, s := range opened {
 		b.stores(ctx, s)
 	}
 	b.imports = importedKeys(c.StateDir)
-	for _, s := range b.all {
+	for _, s := range b.Stores {
 		if s.Era == SQLiteEra {
 			b.database(ctx, s)
 		} else {
 			b.rows(s)
 		}
 	}
-	for _, s := range b.all {
+	for _, s := range b.Stores {
 		b.directory(s)
 		b.putAway(s)
 	}
-	slices.SortStableFunc(b.volumes, func(x, y *Volume) int {
+	slices.SortStableFunc(b.Volumes, func(x, y *Volume) int {
 		return cmp.Or(cmp.Compare(x.rank, y.rank), y.At.Compare(x.At), strings.Compare(x.Path, y.Path), strings.Compare(x.ID, y.ID))
 	})
-	return b.volumes, b.problems
+	return &b.Corpus
 }
 
 type gatherer struct {
-	config   *config.Config
-	all      []*Sessions
-	volumes  []*Volume
-	problems []error
-	paths    map[string]bool   // files and directories that were looked at
-	imports  map[string]string // base names of files put away -> session key
+	Corpus
+	config  *config.Config
+	paths   map[string]bool   // files and directories that were looked at
+	imports map[string]string // base names of files put away -> session key
 }
 
 // stores adds a store and the one of its other era.
 func (b *gatherer) stores(ctx context.Context, s *Sessions) {
-	b.all = append(b.all, s)
+	b.Stores = append(b.Stores, s)
 	o := s.Other
 	if o == nil || o.Rows == 0 {
 		return
@@ -103,10 +107,10 @@ func (b *gatherer) stores(ctx context.Context, s *Sessions) {
 	}
 	other, err := Open(ctx, b.config, t)
 	if err != nil {
-		b.problems = append(b.problems, err)
+		b.Problems = append(b.Problems, err)
 		return
 	}
-	b.all = append(b.all, other)
+	b.Stores = append(b.Stores, other)
 }
 
 func (b *gatherer) file(v *Volume) {
@@ -118,7 +122,7 @@ func (b *gatherer) file(v *Volume) {
 	}
 	if !b.paths[v.Path] {
 		b.paths[v.Path] = true
-		b.volumes = append(b.volumes, v)
+		b.Volumes = append(b.Volumes, v)
 	}
 }
 
@@ -149,7 +153,7 @@ func (b *gatherer) database(ctx context.Context, s *Sessions) {
 		return err
 	})
 	if err != nil {
-		b.problems = append(b.problems, err)
+		b.Problems = append(b.Problems, err)
 		return
 	}
 	rows := map[string]*Row{}
@@ -158,7 +162,7 @@ func (b *gatherer) database(ctx context.Context, s *Sessions) {
 	}
 	add := func(v *Volume, key string) {
 		v.Key, v.Path, v.Agent, v.Era, v.Row, v.Rules = key, s.Path, s.Agent, SQLiteEra, rows[key], transcript.DatabaseRules
-		b.volumes = append(b.volumes, v)
+		b.Volumes = append(b.Volumes, v)
 	}
 	for _, w := range windows {
 		v := &Volume{Conversation: Conversation{ID: w.SessionID, Reason: Current, Bytes: -1, kept: inWindow}}
@@ -203,7 +207,7 @@ func (s *Sessions) owners() map[string]*Row {
 
 // owner finds the row of any store that shares the directory.
 func (b *gatherer) owner(dir, id string) *Row {
-	for _, s := range b.all {
+	for _, s := range b.Stores {
 		if s.Dir() == dir {
 			if s.byID == nil {
 				s.byID = s.owners()
@@ -224,7 +228,7 @@ func (b *gatherer) directory(s *Sessions) {
 	}
 	b.paths[dir] = true
 	items, problems := jsonfile.List(dir, filepath.Base(s.Place().Store))
-	b.problems = append(b.problems, problems...)
+	b.Problems = append(b.Problems, problems...)
 	for _, it := range items {
 		v := &Volume{
 			Conversation: Conversation{ID: it.Session, Reason: it.Reason, Path: it.Path, At: it.ModTime, Bytes: it.Size},
@@ -269,10 +273,10 @@ func (b *gatherer) putAway(s *Sessions) {
 	b.paths[dir] = true
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		b.problems = append(b.problems, err)
+		b.Problems = append(b.Problems, err)
 	}
 	keys := map[string]*Row{}
-	for _, o := range b.all {
+	for _, o := range b.Stores {
 		for i := range o.Rows {
 			if r := &o.Rows[i]; keys[r.Key] == nil && o.Dir() == s.Dir() {
 				keys[r.Key] = r

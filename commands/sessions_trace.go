@@ -1,0 +1,315 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"oc/commands/term"
+	"oc/maintenance"
+	"oc/maintenance/journal"
+	"oc/store"
+	"oc/store/row"
+	"oc/store/span"
+)
+
+func sessionsTrace() *Command {
+	return &Command{
+		Name:  "trace",
+		Args:  "KEY",
+		Short: "where a session went, and what can bring it back",
+		Long: "Follows a session through everything on disk that tells of it, in the order of time: its rows in the stores of both eras and of agents that are not configured any more, " +
+			"its transcripts, live, put away, imported or unlinked, the windows and archives of databases, copies of the store that still have its row, imports, runs of oc that touched it, " +
+			"and its cron job. Each says what can bring it back.\n\n" +
+			"KEY is a session key, a session id, or a label; it need not be in any store any more.",
+		Flags: []Flag{agentFlag, allAgentsFlag, storeFlag},
+		Examples: []Example{
+			{"oc sessions trace agent:main:telegram:group:-1001234567890", "what became of a group's session"},
+			{"oc sessions trace 4808d58f-1496-4795-a11f-89e7307870e9 --json", "everything that has a session id, as a document"},
+		},
+		Run: traceSession,
+	}
+}
+
+// traced is one line of the answer.
+type traced struct {
+	store.Sighting
+	run  string // of a run of oc
+	back string // what can bring it back, or show it; "" where it is there, or nothing can
+}
+
+// What a trace has besides the sightings of package store.
+const (
+	seenRun = "oc-run"
+	seenJob = "cron-job"
+)
+
+func traceSession(ctx context.Context, c *Call) error {
+	l, err := c.library(ctx)
+	if err != nil {
+		return err
+	}
+	word := c.Arg(0)
+	rows := store.Find(l.cfg, l.Stores, word)
+	if keys := distinctKeys(rows); len(keys) > 1 {
+		return Usagef("%q means %d sessions: %s; give the key of one", word, len(keys), strings.Join(keys, ", "))
+	}
+	trail := store.TrailOf(word, rows)
+	seen, problems := trail.Follow(ctx, l.Corpus)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	seen = append(seen, trail.ImportsOf(l.cfg.StateDir)...)
+	var all []traced
+	for _, s := range seen {
+		all = append(all, traced{Sighting: s, back: wayBack(s)})
+	}
+	runs, more := c.tracedRuns(l, trail)
+	all, problems = append(all, runs...), append(problems, more...)
+	if len(all) == 0 {
+		l.Problems = append(l.Problems, problems...)
+		return c.nothingTraced(l, word)
+	}
+	jobs, more := tracedJobs(ctx, l.cfg.StateDir, trail)
+	all, l.Problems = append(all, jobs...), append(append(l.Problems, problems...), more...)
+	slices.SortStableFunc(all, func(a, b traced) int {
+		switch {
+		case a.At == b.At:
+			return 0
+		case b.At == 0 || a.At != 0 && a.At < b.At:
+			return -1
+		}
+		return 1
+	})
+	if c.JSON() {
+		err = c.Document(func(p *span.Printer) error { return printTrace(p, trail, all, l) })
+	} else {
+		c.showTrace(trail, all)
+	}
+	if err != nil {
+		return err
+	}
+	return l.end(c)
+}
+
+func distinctKeys(rows []*store.Row) (keys []string) {
+	for _, r := range rows {
+		if !slices.ContainsFunc(keys, func(k string) bool { return row.Canonical(k) == row.Canonical(r.Key) }) {
+			keys = append(keys, r.Key)
+		}
+	}
+	return keys
+}
+
+func (c *Call) nothingTraced(l *library, word string) error {
+	for _, err := range l.Problems {
+		c.Warnf("%v", err)
+	}
+	if len(l.failed) > 0 {
+		return &Error{Exit: ExitFailed, Err: fmt.Errorf("nothing that could be read tells of %q, but not every store could be: %w", word, l.failed[0].err)}
+	}
+	hint := "oc sessions search finds a conversation by what was said in it"
+	if near := store.Near(l.opened, word); near != "" {
+		hint = fmt.Sprintf("did you mean %s?", term.Escape(near))
+	}
+	return &Error{Exit: ExitFailed, Code: "not-found", Err: fmt.Errorf("nothing on this disk tells of a session %q; %s", word, hint)}
+}
+
+// wayBack says what can bring a session back from what was seen.
+func wayBack(s store.Sighting) string {
+	dir := filepath.Dir(s.Path)
+	switch s.Kind {
+	case store.SeenRow:
+		if s.Row.Archived() {
+			return "it is kept and can be restored in OpenClaw"
+		}
+		return ""
+	case store.SeenTranscript:
+		if s.Reason != store.Unlisted {
+			return ""
+		}
+		return "oc sessions history " + s.ID
+	case store.SeenArchive:
+		return "oc sessions history " + s.ID
+	case store.SeenCopy:
+		if s.Reason == store.Imported {
+			return "openclaw doctor --session-sqlite restore puts it back, or oc sessions history " + s.Path
+		}
+		return "oc sessions history " + s.Path
+	case store.SeenBackup:
+		if s.Reason == store.Torn {
+			return ""
+		}
+		return "its row can be taken from there: oc sessions show " + s.Key + " --store " + s.Path
+	case store.SeenSidecar:
+		return ""
+	case store.SeenImport:
+		return "see the sessions of " + dir
+	}
+	return ""
+}
+
+// tracedRuns are the runs of oc that touched the session.
+func (c *Call) tracedRuns(l *library, trail *store.Trail) (all []traced, problems []error) {
+	w := &maintenance.Worker{Config: l.cfg, Now: c.Now, Wait: patience}
+	seen := map[string]bool{}
+	var marks [][]byte
+	for _, key := range trail.Keys {
+		marks = append(marks, span.Quote(nil, key))
+	}
+	for _, id := range trail.IDs {
+		marks = append(marks, []byte(id))
+	}
+	for _, s := range l.Stores {
+		past, errs := w.Past(s.Place().Store)
+		for _, err := range errs {
+			if !seen[err.Error()] {
+				seen[err.Error()] = true
+				problems = append(problems, err)
+			}
+		}
+		for i := range past {
+			p := &past[i]
+			if seen[p.Home+"\x00"+p.ID] {
+				continue
+			}
+			seen[p.Home+"\x00"+p.ID] = true
+			run, err := p.Journal.Load(p.ID)
+			if err != nil {
+				if !errors.Is(err, journal.ErrRefused) { // of other roots: the journal of its store tells
+					problems = append(problems, err)
+				} else {
+					delete(seen, p.Home+"\x00"+p.ID)
+				}
+				continue
+			}
+			steps := touching(run, marks)
+			if len(steps) == 0 {
+				continue
+			}
+			x := traced{run: p.ID, Sighting: store.Sighting{Kind: seenRun, At: p.Created, Agent: p.Facts.Agent, Path: p.Facts.Store, Bytes: -1}}
+			x.Why = fmt.Sprintf("%s by oc: %s", p.Facts.Command, strings.Join(steps, ", "))
+			if why := p.Possible(); why != "" {
+				x.Why += " (" + why + ")"
+			} else {
+				x.back = "oc undo " + p.ID
+			}
+			all = append(all, x)
+		}
+	}
+	return all, problems
+}
+
+// touching says what the steps of a run did that name one of the marks.
+func touching(run *journal.Run, marks [][]byte) (did []string) {
+	for i := range run.Steps {
+		st := &run.Steps[i]
+		for _, mark := range marks {
+			if !bytes.Contains([]byte(filepath.Base(st.Path)), mark) && !bytes.Contains(st.Facts, mark) && !bytes.Contains(st.Payload, mark) {
+				continue
+			}
+			what := string(st.Kind) + " " + filepath.Base(st.Path)
+			if st.Skipped != "" {
+				what += " (not done: " + st.Skipped + ")"
+			}
+			if did = append(did, what); len(did) == 4 {
+				return append(did, "and more")
+			}
+			break
+		}
+	}
+	return did
+}
+
+// tracedJobs tells of the cron jobs that the keys belong to.
+func tracedJobs(ctx context.Context, stateDir string, trail *store.Trail) (all []traced, problems []error) {
+	told := map[string]bool{}
+	for _, key := range trail.Keys {
+		id, ok := row.CronJob(key)
+		if !ok || told[id] {
+			continue
+		}
+		told[id] = true
+		there, known, err := store.Job(ctx, stateDir, id)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		x := traced{Sighting: store.Sighting{Kind: seenJob, Key: key, Bytes: -1, Why: fmt.Sprintf("the cron job %s is configured: it makes sessions of that name again", id)}}
+		switch {
+		case !known:
+			x.Why = fmt.Sprintf("whether the cron job %s is configured is unknown", id)
+		case !there:
+			x.Why = fmt.Sprintf("the cron job %s is not configured any more", id)
+		}
+		all = append(all, x)
+	}
+	return all, problems
+}
+
+func printTrace(p *span.Printer, trail *store.Trail, all []traced, l *library) error {
+	p.Object()
+	for _, list := range []struct {
+		name  string
+		words []string
+	}{{"keys", trail.Keys}, {"sessionIds", trail.IDs}} {
+		p.Key(list.name).Array()
+		for _, w := range list.words {
+			p.String(w)
+		}
+		p.End()
+	}
+	p.Key("count").Int(int64(len(all)))
+	p.Key("trace").Array()
+	for i := range all {
+		x := &all[i]
+		p.Object()
+		stamp(p, "at", x.At)
+		p.Key("kind").String(x.Kind)
+		for _, f := range []struct{ name, text string }{
+			{"era", string(x.Era)}, {"agentId", x.Agent}, {"key", x.Key}, {"sessionId", x.ID}, {"source", x.Reason}, {"path", x.Path}, {"runId", x.run},
+		} {
+			if f.text != "" {
+				p.Key(f.name).String(f.text)
+			}
+		}
+		if x.Bytes >= 0 {
+			p.Key("bytes").Int(x.Bytes)
+		}
+		p.Key("text").String(x.Why)
+		if p.Key("back"); x.back != "" {
+			p.String(x.back)
+		} else {
+			p.Null()
+		}
+		p.End()
+	}
+	p.End()
+	l.printProblems(p)
+	p.End()
+	return nil
+}
+
+func (c *Call) showTrace(trail *store.Trail, all []traced) {
+	c.Out.Facts(
+		term.Fact{Label: "Key", Value: strings.Join(trail.Keys, ", ")},
+		term.Fact{Label: "Session id", Value: strings.Join(trail.IDs, ", ")},
+	)
+	c.Out.Printf("\n")
+	for i := range all {
+		x := &all[i]
+		at := "at an unknown time"
+		if x.At > 0 {
+			at = term.Time(x.At)
+		}
+		size := ""
+		if x.Bytes >= 0 {
+			size = ", " + term.Bytes(x.Bytes)
+		}
+		c.Out.Printf("%s  %s%s\n", c.Out.Paint(term.Bold, at), x.Why, size)
+		c.Out.Facts(term.Fact{Label: "    in", Value: x.Path}, term.Fact{Label: "    back", Value: x.back, Style: term.Green})
+	}
+}
