@@ -14,6 +14,7 @@ func sessions() *Command {
 		Sub: []*Command{
 			list, sessionsShow(), sessionsCleanup(), sessionsSearch(), sessionsTrace(),
 			sessionsMessages(), sessionsTail(), sessionsExport(), sessionsDiff(),
+			sessionsDelete(), sessionsArchive(),
 		},
 		Run: list.Run,
 	}

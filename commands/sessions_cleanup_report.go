@@ -92,6 +92,14 @@ func cleanupMembers(p *span.Printer, x cleaned, dry bool, limit int) {
 	}
 	p.Key("cronPruned").Int(int64(s.CronPruned))
 	p.Key("byHand").Int(int64(s.ByHand))
+	planMembers(p, d, limit)
+	if !dry {
+		doneMembers(p, d)
+	}
+}
+
+// planMembers is what a plan does and what it leaves, with at most so many actions; 0: all.
+func planMembers(p *span.Printer, d *maintenance.Done, limit int) {
 	skipped := map[*maintenance.Action]string{}
 	for _, k := range d.Skipped {
 		skipped[k.Action] = k.Reason
@@ -158,9 +166,10 @@ func cleanupMembers(p *span.Printer, x cleaned, dry bool, limit int) {
 		}
 		p.End()
 	}
-	if dry {
-		return
-	}
+}
+
+// doneMembers is what came of a plan.
+func doneMembers(p *span.Printer, d *maintenance.Done) {
 	freed, saved := d.Freed()
 	rows, files := committed(d)
 	p.Key("committed").Object()

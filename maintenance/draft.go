@@ -2,6 +2,7 @@ package maintenance
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -25,6 +26,8 @@ type draft struct {
 	moved []int // by file: the action that moves or removes it, plus 1
 	files []Action
 	mends map[int]string
+	puts  []Action // rows that change for another reason, and new ones
+	added int      // of them new
 
 	protected []Protected
 	shown     map[int]bool // rows that are in protected
@@ -55,6 +58,11 @@ func newDraft(p *Policy, s *Snapshot, now time.Time) *draft {
 // decide goes through the rules in OpenClaw's order (spec/maintenance.md 2.4
 // and 2.13).
 func (d *draft) decide() {
+	if len(d.p.Keys) > 0 {
+		d.named()
+		d.artifacts()
+		return
+	}
 	d.fixMissing()
 	d.dmScope()
 	d.cron()
@@ -157,7 +165,7 @@ func (d *draft) stayed() []Protected {
 // plan puts the draft in the order of applying.
 func (d *draft) plan() *Plan {
 	p := &Plan{Agent: d.s.Agent, Store: d.s.Store, Mode: d.p.Mode, Now: d.at, Protected: d.stayed(), Problems: slices.Clone(d.s.Problems)}
-	p.Actions = make([]Action, 0, len(d.order)+len(d.mends)+len(d.files)+1)
+	p.Actions = make([]Action, 0, len(d.order)+len(d.mends)+len(d.puts)+len(d.files)+1)
 	for _, i := range d.order {
 		r := &d.s.Rows[i]
 		p.Actions = append(p.Actions, Action{Kind: DropRow, Key: r.Key, Rule: d.gone[i], Reason: d.why[i], Bytes: int64(len(r.Val)), Applies: true, file: -1})
@@ -171,9 +179,13 @@ func (d *draft) plan() *Plan {
 			})
 		}
 	}
+	p.Actions = append(p.Actions, d.puts...)
 	if len(p.Actions) > 0 {
 		a := Action{Kind: Rewrite, Target: d.s.Store, Class: jsonfile.Store, Rule: RowsChanged, Applies: true, file: -1}
-		a.Reason = fmt.Sprintf("%d of its %d rows go, %d change", len(d.order), len(d.s.Rows), len(d.mends))
+		a.Reason = fmt.Sprintf("%d of its %d rows go, %d change", len(d.order), len(d.s.Rows), len(d.mends)+len(d.puts)-d.added)
+		if d.added > 0 {
+			a.Reason += fmt.Sprintf(", %d are new", d.added)
+		}
 		a.Bytes = int64(newSize(d.s, p))
 		p.Actions = append(p.Actions, a)
 	}
@@ -209,7 +221,7 @@ func (d *draft) amounts(actions []Action) (before, after map[jsonfile.Class]stor
 			}
 			add(after, a.Class, -1, -a.Bytes)
 			if a.Kind == Move {
-				add(after, jsonfile.Archive, 1, a.Bytes)
+				add(after, jsonfile.NameOf(filepath.Base(a.To), filepath.Base(d.s.Store)).Class, 1, a.Bytes)
 			}
 		}
 	}

@@ -52,6 +52,10 @@ type Orders struct {
 	Kinds     []string // of these kinds or classes of key; none: of any
 	Empty     bool     // without any message
 
+	// Keys are rows that a verb takes out of the store by name, as their keys
+	// stand there. While there are some nothing else happens.
+	Keys []string
+
 	// Named says that the store was named by its path. Then a selection by
 	// hand needs no configuration.
 	Named bool
@@ -82,6 +86,15 @@ type Unreadable struct{ File, Reason string }
 
 func (e *Unreadable) Error() string {
 	return fmt.Sprintf("the configuration %s cannot be read, so its limits are unknown: %s; repair it, or name the store with --store and select rows with --older-than, --kind or --empty", e.File, e.Reason)
+}
+
+// Alone is the policy of a change of single rows by name: of everything else
+// in the store it asks nothing. keys are the rows that go, if any.
+func Alone(keys ...string) *Policy {
+	return &Policy{
+		Orders: Orders{Keys: keys}, Mode: Enforce,
+		PruneAfter: Never, ModelRunAfter: Never, ResetRetention: Never, CronRetention: Never, keepDeleted: true,
+	}
 }
 
 // ReadPolicy reads the configured limits. A default stands in for a key that

@@ -42,11 +42,11 @@ type DiskBudget struct {
 func (d *draft) summary() Summary {
 	s := Summary{
 		AgentID: d.s.Agent, StorePath: d.s.Store, Mode: d.p.Mode, DryRun: true,
-		BeforeCount: len(d.s.Rows), AfterCount: d.left(), Repaired: len(d.mends),
+		BeforeCount: len(d.s.Rows), AfterCount: d.left() + d.added, Repaired: len(d.mends),
 		Missing: d.counts[FixMissing], DMScopeRetired: d.counts[DMScope], ModelRunPruned: d.counts[ModelRun],
 		Pruned: d.counts[Stale], Capped: d.counts[Cap], CronPruned: d.counts[CronRetention], ByHand: d.counts[ByHand],
 		Artifacts:   Artifacts{d.unlinks.scanned, d.unlinks.removed, d.unlinks.freed, d.p.PruneAfter},
-		WouldMutate: len(d.order)+len(d.mends)+len(d.files) > 0,
+		WouldMutate: len(d.order)+len(d.mends)+len(d.puts)+len(d.files) > 0,
 	}
 	if d.sweep == nil {
 		return s

@@ -1,0 +1,331 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"oc/commands/term"
+	"oc/config"
+	"oc/maintenance"
+	"oc/store"
+	"oc/store/lock"
+	"oc/store/row"
+	"oc/store/span"
+)
+
+// A verb is a change that a person asks for, session by session.
+type verb struct {
+	past string // "deleted"
+	asks bool   // it needs a yes
+	plan func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error)
+	goes bool // the rows leave the store
+}
+
+var (
+	yesFlag     = Flag{Name: "yes", Help: "do not ask"}
+	mainFlag    = Flag{Name: "main", Help: "allow it for the main session of an agent"}
+	dryFlag     = Flag{Name: "dry-run", Help: "show the plan and change nothing"}
+	verbFlags   = []Flag{agentFlag, storeFlag, mainFlag, dryFlag, keepUndoFlag, purgeFlag, besideGatewayFlag}
+	verbExits   = []int{ExitBusy, ExitRefused}
+	verbAnyKeys = "\n\nKEY is a session key, exact or in another form of it, a session id, or a label. A session whose transcript is locked or was written in the last five minutes stays as it is " +
+		"and is told; the others are changed. oc undo takes all of it back."
+)
+
+// changed is one store of a verb.
+type changed struct {
+	cleaned
+	keys []string // that were asked for, as they stand in the store
+}
+
+// change does a verb to the sessions that the words on the command line name.
+func (c *Call) change(ctx context.Context, v verb, words []string) error {
+	cfg, all, err := c.named(ctx, words)
+	if err != nil {
+		return err
+	}
+	var keys []string
+	for _, x := range all {
+		keys = append(keys, x.keys...)
+	}
+	if !c.Bool("main") {
+		for _, key := range keys {
+			if row.IsMain(key, true) {
+				return Usagef("%s is a main session; give --main if it is to be %s", key, v.past)
+			}
+		}
+	}
+	return c.apply(ctx, cfg, v, all, strings.Join(keys, ", "))
+}
+
+// apply asks, plans and applies, store by store, and says what was done.
+func (c *Call) apply(ctx context.Context, cfg *config.Config, v verb, all []changed, what string) error {
+	dry := c.Bool("dry-run")
+	if !dry {
+		if v.asks && !c.Bool("yes") {
+			question := "%s will be %s. Go on?"
+			if c.Bool("purge") {
+				question = "%s will be %s, and nothing is saved for undo. Go on?"
+			}
+			if yes, err := c.Confirm(ctx, "--yes", question, what, v.past); err != nil || !yes {
+				if err == nil {
+					c.Notef("nothing was %s", v.past)
+				}
+				return err
+			}
+		}
+		if err := c.mayChange(ctx, cfg); err != nil {
+			return err
+		}
+	}
+	w := c.worker(cfg)
+	for i := range all {
+		x := &all[i]
+		policy := maintenance.Alone()
+		if v.goes {
+			policy = maintenance.Alone(x.keys...)
+		}
+		plan := func(s *maintenance.Snapshot) (*maintenance.Plan, error) { return v.plan(s, x.keys) }
+		if dry {
+			x.done, x.err = c.rehearsal(ctx, cfg, x.target, policy, plan)
+		} else {
+			x.done, x.err = w.Apply(ctx, x.target, policy, plan)
+		}
+		if x.err != nil {
+			x.err = changeError(x.err, x.done)
+		}
+	}
+	return c.reportVerb(v, all, dry)
+}
+
+// rehearsal plans without applying.
+func (c *Call) rehearsal(ctx context.Context, cfg *config.Config, t store.Target, p *maintenance.Policy, plan func(*maintenance.Snapshot) (*maintenance.Plan, error)) (*maintenance.Done, error) {
+	s, err := maintenance.Take(ctx, cfg, t, p, lock.Local(), c.Now())
+	if err != nil {
+		return nil, err
+	}
+	d := &maintenance.Done{Snapshot: s}
+	d.Plan, err = plan(s)
+	return d, err
+}
+
+// named finds the sessions that words mean, by store. All of them must be there, in stores that oc can change.
+func (c *Call) named(ctx context.Context, words []string) (cfg *config.Config, all []changed, err error) {
+	l, err := c.forChange(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, word := range words {
+		r, err := c.find(ctx, l, word)
+		if err != nil {
+			return nil, nil, c.unfit(l, err)
+		}
+		if err := changeable(r.Store()); err != nil {
+			return nil, nil, err
+		}
+		all = addKey(all, r.Store().Target, r.Key)
+	}
+	return l.cfg, all, nil
+}
+
+// forChange opens the stores that the flags mean, those of all agents without any.
+func (c *Call) forChange(ctx context.Context) (*listing, error) {
+	l, err := c.gather(ctx, !c.Given("agent") && !c.Given("store"))
+	if err != nil {
+		return nil, changeError(err, nil)
+	}
+	if l.cfg.Broken && !c.Given("store") {
+		return nil, Refusef("the configuration %s cannot be read, so which store is in use is not known; repair it, or name the store with --store", l.cfg.ConfigFile)
+	}
+	return l, nil
+}
+
+// unfit is the error for a session that was not found: where a store is damaged or gone, it may have been there.
+func (c *Call) unfit(l *listing, err error) error {
+	var damage *store.Damage
+	if errors.As(err, &damage) {
+		return changeError(err, nil)
+	}
+	for _, s := range l.opened {
+		if s.Era != store.NoEra {
+			continue
+		}
+		if n := s.Transcripts(); n > 0 {
+			return changeError(&maintenance.Missing{Path: s.Path, Files: n}, nil)
+		}
+	}
+	return err
+}
+
+// changeable refuses stores of the era that oc does not change yet.
+func changeable(s *store.Sessions) error {
+	if s.Era == store.SQLiteEra {
+		return Refusef("the sessions of agent %s are in the database %s; this oc changes stores of the file era only, nothing was changed", s.Agent, s.Path)
+	}
+	return nil
+}
+
+// addKey puts a key to the others of its store, once.
+func addKey(all []changed, t store.Target, key string) []changed {
+	i := slices.IndexFunc(all, func(x changed) bool { return x.target.Index == t.Index })
+	if i < 0 {
+		i = len(all)
+		all = append(all, changed{cleaned: cleaned{target: t}})
+	}
+	if !slices.Contains(all[i].keys, key) {
+		all[i].keys = append(all[i].keys, key)
+	}
+	return all
+}
+
+// reportVerb says what was, or would be, done.
+func (c *Call) reportVerb(v verb, all []changed, dry bool) error {
+	var failed failures
+	exit := ExitDone
+	for _, x := range all {
+		if x.err != nil {
+			if len(all) == 1 {
+				return x.err
+			}
+			failed = append(failed, failure{x.target.Agent, x.target.Index, x.err})
+			status, _ := classify(x.err)
+			exit = max(exit, status)
+			continue
+		}
+		c.remarkRun(x.done)
+		if len(x.done.Skipped) > 0 {
+			exit = max(exit, ExitFailed)
+		}
+		for _, k := range x.done.Plan.Protected {
+			if k.Key == "" {
+				c.Notef("%s stays: %s", k.Target, k.Reason)
+				continue
+			}
+			c.Warnf("%s was not %s: %s", k.Key, v.past, k.Reason)
+			if k.Rule == maintenance.Locked {
+				exit = max(exit, ExitBusy)
+			} else {
+				exit = max(exit, ExitRefused)
+			}
+		}
+	}
+	if c.JSON() {
+		if err := c.Document(func(p *span.Printer) error { verbDocument(p, v, all, failed, dry); return nil }); err != nil {
+			return err
+		}
+	} else {
+		for _, x := range all {
+			if x.err == nil {
+				verbText(c, x, dry)
+			}
+		}
+	}
+	for _, f := range failed {
+		c.Warnf("%v", f.err)
+	}
+	if exit != ExitDone {
+		return Status(exit)
+	}
+	return nil
+}
+
+func verbDocument(p *span.Printer, v verb, all []changed, failed failures, dry bool) {
+	p.Object()
+	p.Key("dryRun").Bool(dry)
+	if len(all) == 1 {
+		verbMembers(p, v, all[0], dry)
+		p.End()
+		return
+	}
+	p.Key("stores").Array()
+	for _, x := range all {
+		if x.err == nil {
+			p.Object()
+			verbMembers(p, v, x, dry)
+			p.End()
+		}
+	}
+	p.End()
+	failed.print(p)
+	p.End()
+}
+
+func verbMembers(p *span.Printer, v verb, x changed, dry bool) {
+	p.Key("agentId").String(x.target.Agent)
+	p.Key("storePath").String(x.target.Index)
+	p.Key("sessions").Array()
+	for _, key := range x.keys {
+		p.Object()
+		p.Key("key").String(key)
+		before := ""
+		if r, ok := x.done.Snapshot.Row(key); ok {
+			before = r.ID
+		}
+		optional(p, "sessionId", before)
+		result, value := outcome(x.done.Plan, key)
+		if value != nil {
+			if e, err := row.New(key, value); err == nil && e.ID() != before {
+				optional(p, "newSessionId", e.ID())
+			}
+		}
+		if result == "" {
+			result = v.past
+		}
+		p.Key("result").String(result)
+		p.End()
+	}
+	p.End()
+	planMembers(p, x.done, 0)
+	if !dry {
+		doneMembers(p, x.done)
+	}
+}
+
+// outcome is what a plan does to a row: "" where it does what was asked, and the new row.
+func outcome(p *maintenance.Plan, key string) (result string, value []byte) {
+	if slices.ContainsFunc(p.Protected, func(k maintenance.Protected) bool { return k.Key == key }) {
+		return "refused", nil
+	}
+	for i := range p.Actions {
+		if a := &p.Actions[i]; a.Key == key && (a.Kind == maintenance.DropRow || a.Kind == maintenance.PutRow) {
+			return "", a.Value
+		}
+	}
+	return "unchanged", nil
+}
+
+// verbText shows to a person what was done to the sessions of a store.
+func verbText(c *Call, x changed, dry bool) {
+	d, out := x.done, c.Out
+	if len(d.Plan.Actions) == 0 {
+		out.Printf("Nothing to do in %s.\n", d.Plan.Store)
+		return
+	}
+	t := out.Table(term.Column{Head: "Action"}, term.Column{Head: "Session or file", Cut: term.Middle, Min: 28}, term.Column{Head: "Size", Right: true, Drop: 1}, term.Column{Head: "Why", Cut: term.End, Drop: 2})
+	for i := range d.Plan.Actions {
+		a := &d.Plan.Actions[i]
+		what := a.Key
+		if a.Target != "" {
+			what = baseOf(a.Target)
+		}
+		if a.To != "" {
+			what = baseOf(a.To)
+		}
+		t.Row(string(a.Kind), what, term.Bytes(a.Bytes), a.Reason)
+	}
+	t.End()
+	if dry {
+		out.Printf("Dry run: nothing was changed.\n")
+		return
+	}
+	rows, files := committed(d)
+	out.Printf("Done: %s and %s changed.\n", plural(rows, "row", "rows"), plural(files, "file", "files"))
+	switch {
+	case d.Run == nil:
+	case d.Run.Purge:
+		out.Printf("Nothing was saved; it cannot be taken back.\n")
+	default:
+		out.Printf("Take it back with: oc undo %s\n", d.Run.ID)
+	}
+}

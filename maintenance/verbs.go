@@ -1,0 +1,67 @@
+package maintenance
+
+import (
+	"fmt"
+	"time"
+
+	"oc/store/row"
+	"oc/store/span"
+)
+
+// The verbs by which people change single sessions: delete, archive, restore,
+// reset, patch. Each is a pure function from a snapshot and what is asked to a
+// plan of the same kind as a cleanup's, with [Alone] as the policy that the
+// snapshot is taken for. A row whose transcript is locked or was written in
+// the last five minutes stays as it is: the plan has it among its protected.
+
+// A NoRow is a key that the store does not have, or no more.
+type NoRow struct{ Store, Key string }
+
+func (e *NoRow) Error() string {
+	return fmt.Sprintf("there is no session %s in %s any more", e.Key, e.Store)
+}
+
+// verbDraft begins the plan of a change of single rows.
+func verbDraft(s *Snapshot, now time.Time, keys ...string) *draft {
+	return newDraft(Alone(keys...), s, now)
+}
+
+// index is the row of a key.
+func (s *Snapshot) index(key string) (int, error) {
+	if i, ok := s.byKey[key]; ok {
+		return i, nil
+	}
+	return -1, &NoRow{s.Store, key}
+}
+
+// idle tells whether nobody works on a row; where somebody may, it stays.
+func (d *draft) idle(i int) bool {
+	by := d.inUse(&d.s.Rows[i])
+	if by != "" {
+		d.stay(i, by, ByHand)
+	}
+	return by == ""
+}
+
+// put writes a row anew. Where the new bytes are the old ones nothing happens.
+func (d *draft) put(i int, val []byte, format string, args ...any) {
+	r := &d.s.Rows[i]
+	if string(val) == string(r.Val) {
+		return
+	}
+	d.puts = append(d.puts, Action{Kind: PutRow, Key: r.Key, Rule: ByHand, Reason: fmt.Sprintf(format, args...), Bytes: int64(len(val)), Value: val, Applies: true, file: -1})
+}
+
+// add writes a row that is not there yet.
+func (d *draft) add(key string, val []byte, reason string) {
+	d.puts = append(d.puts, Action{Kind: PutRow, Key: key, Rule: ByHand, Reason: reason, Bytes: int64(len(val)), Value: val, Applies: true, file: -1})
+	d.added++
+}
+
+// touched is updatedAt after a change: now, or what it is where that lies
+// ahead (spec/file-store.md 2.8).
+func (d *draft) touched(r *Row) row.Change {
+	return row.Change{Name: row.UpdatedAt.String(), Val: d.stampOf(max(d.now, r.Updated))}
+}
+
+func (d *draft) stampOf(ms float64) []byte { return span.AppendFloat(nil, ms) }
