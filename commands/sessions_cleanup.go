@@ -197,7 +197,13 @@ func changeError(err error, d *maintenance.Done) error {
 	var missing *maintenance.Missing
 	var unreadable *maintenance.Unreadable
 	var changed *maintenance.Changed
+	var denied *maintenance.Denied
+	var gone *maintenance.NoRow
 	switch {
+	case errors.As(err, &denied):
+		return &Error{Exit: ExitFailed, Code: "denied", Err: err, Details: map[string]any{"key": denied.Key, "reason": denied.Reason}}
+	case errors.As(err, &gone):
+		return &Error{Exit: ExitFailed, Code: "not-found", Err: err, Details: map[string]any{"key": gone.Key, "path": gone.Store}}
 	case errors.As(err, &damage):
 		return &Error{Exit: ExitRefused, Code: "damaged", Err: fmt.Errorf("%w; nothing was changed", err), Details: map[string]any{"path": damage.Path, "byte": damage.Offset, "reason": damage.Reason}}
 	case errors.As(err, &missing), errors.As(err, &unreadable):

@@ -36,7 +36,8 @@ var (
 // changed is one store of a verb.
 type changed struct {
 	cleaned
-	keys []string // that were asked for, as they stand in the store
+	keys     []string // that were asked for, as they stand in the store
+	inferred bool     // the row of a restored session is not the one that was lost
 }
 
 // change does a verb to the sessions that the words on the command line name.
@@ -194,6 +195,9 @@ func (c *Call) reportVerb(v verb, all []changed, dry bool) error {
 			continue
 		}
 		c.remarkRun(x.done)
+		if x.inferred {
+			c.Warnf("the row of this session was not saved anywhere: that of %s is inferred from the name of its archive", x.keys[0])
+		}
 		if len(x.done.Skipped) > 0 {
 			exit = max(exit, ExitFailed)
 		}
@@ -262,17 +266,22 @@ func verbMembers(p *span.Printer, v verb, x changed, dry bool) {
 		if r, ok := x.done.Snapshot.Row(key); ok {
 			before = r.ID
 		}
-		optional(p, "sessionId", before)
 		result, value := outcome(x.done.Plan, key)
-		if value != nil {
-			if e, err := row.New(key, value); err == nil && e.ID() != before {
-				optional(p, "newSessionId", e.ID())
-			}
+		after := before
+		if e, err := row.New(key, value); err == nil {
+			after = e.ID()
+		}
+		optional(p, "sessionId", or(before, after))
+		if before != "" && after != before {
+			optional(p, "newSessionId", after)
 		}
 		if result == "" {
 			result = v.past
 		}
 		p.Key("result").String(result)
+		if x.inferred {
+			p.Key("inferred").Bool(true)
+		}
 		p.End()
 	}
 	p.End()

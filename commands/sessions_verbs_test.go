@@ -80,6 +80,8 @@ const (
 	direct = "agent:work:telegram:direct:5550137"
 	hook   = "agent:work:hook:web-shop-order"
 	ops    = "agent:work:slack:channel:c04ops"
+
+	nightly = "agent:work:cron:c0ffee12-4b5d-4e6f-8a7b-9c0d1e2f3a4b"
 )
 
 // Every verb does what it says to the rows that are named and to no other; a dry run says the same and changes nothing; undo brings
@@ -98,6 +100,12 @@ func TestVerbsAreTakenBack(t *testing.T) {
 		{"delete two, one by its id, one twice", []string{"delete", audit, "9350a34f-91e4-475f-a882-ddf030bc096c", hook, "--yes"}, []string{audit, hook}, true, nil, nil, 1},
 		{"delete the main session", []string{"delete", "agent:work:main", "--main", "--yes"}, []string{"agent:work:main"}, true, nil, nil, 1},
 		{"archive", []string{"archive", ops, hook}, []string{ops, hook}, false, map[string]string{ops: `"archivedAt": 1790000000000`, hook: `"archivedAt": 1790000000000`}, []string{"pinnedAt"}, 0},
+		{"reset", []string{"reset", ops, "--reason", "new"}, []string{ops}, false, map[string]string{ops: `"compactionCount": 0`}, []string{"inputTokens", "contextTokens"}, 1},
+		{"reset a main session", []string{"reset", "agent:work:main", "--main"}, []string{"agent:work:main"}, false, map[string]string{"agent:work:main": `"usageFamilyKey": "agent:work:main"`}, nil, 1},
+		{"reset without a transcript", []string{"reset", audit}, []string{audit}, false, map[string]string{audit: `"label": "Invoice audit"`}, nil, 0},
+		{"reset a cron run, whose conversation a run still has", []string{"reset", nightly, "--cron-run"}, []string{nightly}, false, map[string]string{nightly: `"lifecycleRevision"`}, []string{"inputTokens", "usageFamilyKey"}, 0},
+		{"restore a deletion of OpenClaw", []string{"restore", "60aa8ead-51b4-4fcb-a52f-af96c89778b6"}, []string{"agent:work:explicit:60aa8ead-51b4-4fcb-a52f-af96c89778b6"}, false, nil, nil, 1},
+		{"restore a reset by its name", []string{"restore", "4808d58f-1496-4795-a11f-89e7307870e9.jsonl.reset.2026-09-14T04-13-20.000Z"}, []string{"agent:work:explicit:4808d58f-1496-4795-a11f-89e7307870e9"}, false, nil, nil, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			state, sessions, env := lived(t)
@@ -368,4 +376,46 @@ func TestVerbsAtOnce(t *testing.T) {
 			t.Errorf("%s is not archived: %s", key, now[key])
 		}
 	}
+}
+
+// What was deleted or put aside comes back by its key, with the row that it had.
+func TestRestoreWhatOcDid(t *testing.T) {
+	state, sessions, env := lived(t)
+	before := rowsOf(t, sessions)
+	run := func(args ...string) map[string]any {
+		t.Helper()
+		a := ocRun(t, state, env, append([]string{"--state-dir", state, "--agent", "work", "--json", "sessions"}, args...)...)
+		if a.exit != ExitDone {
+			t.Fatalf("%v: exit %d: %s", args, a.exit, a.errout)
+		}
+		return a.doc(t)
+	}
+	run("delete", direct, "--yes")
+	doc := run("restore", direct)
+	want(t, "result", dig(doc, "sessions", 0, "result"), "restored")
+	if dig(doc, "sessions", 0, "inferred") != nil {
+		t.Error("the row was inferred although it had been saved")
+	}
+	same(t, "lines but the time", linesBut(rowsOf(t, sessions)[direct], "updatedAt"), linesBut(before[direct], "updatedAt"))
+	if !slices.Contains(names(t, sessions), "8f1d5540-bc5f-47a0-a629-cd370c2d6df0.jsonl") {
+		t.Error("the transcript is not back")
+	}
+	run("archive", hook)
+	run("restore", hook)
+	same(t, "lines but the time", linesBut(rowsOf(t, sessions)[hook], "updatedAt"), linesBut(before[hook], "updatedAt"))
+
+	// A conversation before a reset comes back beside the one that goes on.
+	run("reset", ops)
+	doc = run("restore", ops)
+	want(t, "inferred", dig(doc, "sessions", 0, "inferred"), true)
+	want(t, "key", dig(doc, "sessions", 0, "key"), "agent:work:explicit:9c9337e1-8d63-4c70-a1b4-7a4243367695")
+	for _, word := range []string{ops, "nobody", "9c9337e1-8d63-4c70-a1b4-7a4243367695"} {
+		if a := ocRun(t, state, env, "--state-dir", state, "--agent", "work", "sessions", "restore", word); a.exit != ExitFailed || a.errout == "" {
+			t.Errorf("restore %s once more: exit %d: %s", word, a.exit, a.errout)
+		}
+	}
+}
+
+func linesBut(text, without string) []string {
+	return slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.Contains(line, without) })
 }

@@ -68,7 +68,7 @@ func (d *draft) artifacts() {
 		}
 		for _, i := range r.own {
 			if d.moved[i] == 0 && d.free(i, uses, rule) {
-				d.toArchive(i, r.Key, rule, "its row goes")
+				d.toArchive(i, "deleted", r.Key, rule, "its row goes")
 				d.archive = true
 			}
 		}
@@ -101,15 +101,16 @@ func (d *draft) free(i int, uses []int, asked Rule) bool {
 	return true
 }
 
-// toArchive renames a transcript as OpenClaw does (spec/maintenance.md 2.7).
+// toArchive renames a transcript as OpenClaw does, as "deleted" or "reset"
+// (spec/maintenance.md 2.7).
 // Where that name is taken the next millisecond is.
-func (d *draft) toArchive(i int, key string, rule Rule, reason string) {
+func (d *draft) toArchive(i int, as, key string, rule Rule, reason string) {
 	f := &d.s.Files[i]
-	tail := ".deleted." + d.stamp
+	tail := "." + as + "." + d.stamp
 	to := f.Path + tail
 	for t := d.at; d.taken(to); to = f.Path + tail {
 		t = t.Add(time.Millisecond)
-		tail = ".deleted." + Stamp(t)
+		tail = "." + as + "." + Stamp(t)
 	}
 	d.names[to] = true
 	d.do(Action{Kind: Move, Key: key, To: to, Rule: rule, Reason: reason, file: i})
@@ -221,7 +222,7 @@ func (d *draft) unlinked() {
 		switch {
 		case d.moved[i] > 0:
 		case history:
-			d.toArchive(i, "", rule, reason+"; it may hold messages")
+			d.toArchive(i, "deleted", "", rule, reason+"; it may hold messages")
 		default:
 			d.do(Action{Kind: Remove, Rule: rule, Reason: reason, file: i})
 		}

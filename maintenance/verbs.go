@@ -65,3 +65,8 @@ func (d *draft) touched(r *Row) row.Change {
 }
 
 func (d *draft) stampOf(ms float64) []byte { return span.AppendFloat(nil, ms) }
+
+// Denied is a change that a session does not allow.
+type Denied struct{ Key, Reason string }
+
+func (e *Denied) Error() string { return fmt.Sprintf("the session %s: %s", e.Key, e.Reason) }

@@ -1,0 +1,35 @@
+package commands
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"oc/maintenance"
+)
+
+func sessionsReset() *Command {
+	return &Command{
+		Name:  "reset",
+		Args:  "KEY",
+		Short: "begin a session anew, and archive its conversation",
+		Long: "Gives the session a new id, as /new and /reset do in a chat. Its transcript becomes an archive, <name>.reset.<time>. Levels, label, name, pin, a model and a profile that a " +
+			"user chose, lineage and the place where answers go are kept; counters, goal, skills, queue settings and what is not documented are not." + verbAnyKeys,
+		Flags: slices.Concat(verbFlags, []Flag{
+			{Name: "reason", Value: "WORD", Default: "reset", Help: "the command that it stands for", Choices: []string{"new", "reset"}},
+			{Name: "cron-run", Help: "as an isolated run of a cron job begins; the session is that of the job"},
+		}),
+		Examples: []Example{
+			{"oc sessions reset main --main --reason new", "the main session"},
+			{"oc sessions reset agent:main:cron:nightly --cron-run --dry-run", "what would stay of it"},
+		},
+		Exits: verbExits,
+		Run: func(ctx context.Context, c *Call) error {
+			how := maintenance.Reset{ID: uuid.NewString(), Reason: c.String("reason"), CronRun: c.Bool("cron-run"), Revision: uuid.NewString()}
+			return c.change(ctx, verb{past: "reset", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+				return maintenance.Begin(s, keys[0], how, c.Now())
+			}}, c.Args)
+		},
+	}
+}

@@ -1,0 +1,113 @@
+package commands
+
+import (
+	"context"
+	"strings"
+
+	"oc/maintenance"
+	"oc/store"
+	"oc/store/lock"
+	"oc/store/row"
+)
+
+func sessionsRestore() *Command {
+	return &Command{
+		Name:  "restore",
+		Args:  "KEY",
+		Short: "take up a session again that was archived, deleted or reset",
+		Long: "A session that was put aside with oc sessions archive, or by OpenClaw, is taken up again: its archivedAt goes. Of a session that was deleted the archived transcript gets " +
+			"its name back, and the row that oc saved comes back with it; where OpenClaw deleted it the row is inferred from the archive's name, with the key agent:<agent>:explicit:<id>, " +
+			"and that is told. A conversation that a reset has archived comes back so too, beside the one that goes on.\n\n" +
+			"KEY is the key, id or label of the session, or the name of an archive. If it means several archives, they are named and nothing is changed. What oc did itself is taken back " +
+			"whole, trajectories too, with oc undo.",
+		Flags: verbFlags,
+		Examples: []Example{
+			{"oc sessions restore agent:main:telegram:direct:4711", "archived or deleted: take it up again"},
+			{"oc sessions restore 7c6f5d8e-1b2a-4c3d-8e9f-0a1b2c3d4e5f --dry-run", "by its id, or by the name of an archive"},
+		},
+		Exits: verbExits,
+		Run:   restoreSession,
+	}
+}
+
+func restoreSession(ctx context.Context, c *Call) error {
+	l, err := c.forChange(ctx)
+	if err != nil {
+		return err
+	}
+	word := c.Arg(0)
+	if len(store.Find(l.cfg, l.opened, word)) > 0 {
+		r, err := c.find(ctx, l, word)
+		if err != nil {
+			return err
+		}
+		if err := changeable(r.Store()); err != nil {
+			return err
+		}
+		if row.IsMain(r.Key, true) && !c.Bool("main") {
+			return Usagef("%s is a main session; give --main if it is to be restored", r.Key)
+		}
+		all := addKey(nil, r.Store().Target, r.Key)
+		if r.Archived() {
+			return c.apply(ctx, l.cfg, verb{past: "restored", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+				return maintenance.Unarchive(s, keys, c.Now())
+			}}, all, r.Key)
+		}
+		return c.bringBack(ctx, l, word, r)
+	}
+	return c.bringBack(ctx, l, word, nil)
+}
+
+// bringBack restores a session from an archive: that of a row's earlier conversation, or one that the word means.
+func (c *Call) bringBack(ctx context.Context, l *listing, word string, r *store.Row) error {
+	type place struct {
+		target store.Target
+		lost   maintenance.Lost
+	}
+	var found []place
+	w := c.worker(l.cfg)
+	for _, s := range l.opened {
+		if s.Era != store.FileEra || r != nil && r.Store() != s {
+			continue
+		}
+		snapshot, err := maintenance.Take(ctx, l.cfg, s.Target, maintenance.Alone(), lock.Local(), c.Now())
+		if err != nil {
+			return changeError(err, nil)
+		}
+		names := snapshot.Archives(word)
+		if r != nil {
+			names = snapshot.Earlier(r.Key)
+		}
+		if lost, ok := w.Lost(s.Index, word); ok && r == nil && len(names) < 2 {
+			if len(names) == 1 {
+				lost.Archive = names[0]
+			}
+			found = append(found, place{s.Target, lost})
+			continue
+		}
+		for _, name := range names {
+			found = append(found, place{s.Target, maintenance.Lost{Archive: name}})
+		}
+	}
+	switch {
+	case len(found) == 0 && r != nil:
+		return Failf("%s is not archived, and there is no archive of an earlier conversation of it; oc undo --list shows what oc can take back", r.Key)
+	case len(found) == 0:
+		_, err := c.find(ctx, l, word)
+		return c.unfit(l, err)
+	case len(found) > 1:
+		var names []string
+		for _, p := range found {
+			names = append(names, or(p.lost.Archive, p.lost.Key))
+		}
+		return Usagef("%q means %d archives: %s; give the name of one", word, len(found), strings.Join(names, ", "))
+	}
+	p := found[0]
+	all := []changed{{cleaned: cleaned{target: p.target}}}
+	x := &all[0]
+	return c.apply(ctx, l.cfg, verb{past: "restored", plan: func(s *maintenance.Snapshot, _ []string) (*maintenance.Plan, error) {
+		plan, key, inferred, err := maintenance.Restore(s, p.lost, c.Now())
+		x.keys, x.inferred = []string{key}, inferred
+		return plan, err
+	}}, all, word)
+}
