@@ -25,17 +25,7 @@ func TestREADME(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := shortDir(t, len(home))
-	if err := os.CopyFS(filepath.Join(root, ".openclaw"), os.DirFS("../fixtures/demo")); err != nil {
-		t.Fatal(err)
-	}
-	if err := filepath.WalkDir(filepath.Join(root, ".openclaw"), func(p string, _ os.DirEntry, err error) error {
-		rel, _ := filepath.Rel(filepath.Join(root, ".openclaw"), p)
-		info, statErr := os.Stat(filepath.Join("../fixtures/demo", rel))
-		if err != nil || statErr != nil {
-			return fmt.Errorf("%w %w", err, statErr)
-		}
-		return os.Chtimes(p, info.ModTime(), info.ModTime())
-	}); err != nil {
+	if err := fixtures.Demo().Write(filepath.Join(root, ".openclaw")); err != nil { // times of files matter, and a clone has none
 		t.Fatal(err)
 	}
 	var out []string
