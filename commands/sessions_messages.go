@@ -66,6 +66,7 @@ type history struct {
 
 	messages [][]byte // compact JSON, the oldest first
 	times    []int64  // of the rows, epoch ms
+	beside   [][]part // calls of tools that stood beside the words of a message, which alone OpenClaw shows of it
 	bytes    int      // of the messages as a JSON array
 
 	limited bool // an offset was given
@@ -78,6 +79,7 @@ type history struct {
 	redacted  bool
 	cleaned   bool
 	tools     int // results of tools that are not shown
+	calls     int // calls of tools that are not shown
 	hidden    int // messages that only steer OpenClaw, copies, empty ones
 	oversized int // messages in whose place a stand-in is
 }
@@ -192,6 +194,17 @@ func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
 		}
 		list = append(list, s.Message)
 		h.times = append(h.times, h.page.Messages[s.From].Time)
+		var beside []part
+		if n := len(transcript.Calls(raws[s.From])); n > 0 && !s.Reply && !h.page.Messages[s.From].Long && len(transcript.Calls(s.Message)) == 0 {
+			h.calls += n
+			masked, _ := view.Show(raws[s.From])
+			for _, p := range parts(masked) {
+				if strings.HasPrefix(p.aside, callSign) {
+					beside = append(beside, p)
+				}
+			}
+		}
+		h.beside = append(h.beside, beside)
 	}
 	selected := len(list)
 	if fit {
@@ -208,7 +221,8 @@ func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
 	if h.messages, h.bytes, standIn = visible.Fit(list, historyBytes); !fit && len(h.messages) < len(list) {
 		h.messages, standIn = list, false
 	}
-	h.times = h.times[len(h.times)-len(h.messages):]
+	cut := len(h.times) - len(h.messages)
+	h.times, h.beside = h.times[cut:], h.beside[cut:]
 	h.dropped = standIn || len(h.messages) < selected
 	h.turn(shown)
 }
@@ -301,6 +315,7 @@ func (h *history) document(c *Call, p *span.Printer) {
 		n    int
 	}{
 		{"toolResults", h.tools},
+		{"toolCalls", h.calls},
 		{"hidden", h.hidden},
 		{"oversized", h.oversized},
 		{"otherBranches", h.page.OffBranch},

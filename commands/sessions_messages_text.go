@@ -25,7 +25,7 @@ func (h *history) text(ctx context.Context, c *Call) {
 		if i > 0 {
 			out.Printf("\n")
 		}
-		say(out, m, h.times[i])
+		say(out, m, h.times[i], h.beside[i])
 	}
 	if parts := h.left(); len(parts) > 0 {
 		if len(h.messages) > 0 {
@@ -49,8 +49,11 @@ func (h *history) nothing() string {
 	return fmt.Sprintf("No message of %s is to be shown.", h.talk.name())
 }
 
+// callSign stands before the name of a tool that is called.
+const callSign = "→ "
+
 // say shows one message.
-func say(out *term.Out, m []byte, at int64) {
+func say(out *term.Out, m []byte, at int64, beside []part) {
 	style := term.Yellow
 	switch transcript.Role(m) {
 	case "user":
@@ -63,7 +66,7 @@ func say(out *term.Out, m []byte, at int64) {
 		when = term.Time(at)
 	}
 	out.Printf("%s  %s\n", out.Paint(style, speaker(m)), out.Paint(term.Dim, when))
-	for _, p := range parts(m) {
+	for _, p := range append(parts(m), beside...) {
 		if p.aside == "" {
 			if p.text != "" {
 				out.Printf("%s\n", term.Styled(paragraphs(p.text, out.Width())))
@@ -147,7 +150,7 @@ func block(b []byte) part {
 		return part{aside: "(thinking, encrypted)"}
 	case "toolcall", "tooluse", "functioncall":
 		name, _ := span.Text(member("name"))
-		return part{"→ " + name, arguments(member("arguments", "input", "args"))}
+		return part{callSign + name, arguments(member("arguments", "input", "args"))}
 	case "image", "inputimage", "imageurl":
 		text := "(image"
 		if s, ok := span.Text(member("mimeType", "media_type")); ok {

@@ -84,16 +84,8 @@ func (c *Call) find(ctx context.Context, l *listing, word string) (*store.Row, e
 		}
 		hint := "oc sessions --limit all lists them"
 		near := store.Near(l.opened, word)
-		if near == "" { // not a part of a key, so perhaps a slip in one
-			var names []string
-			for _, s := range l.opened {
-				for i := range s.Rows {
-					if key := s.Rows[i].Key; key != "" {
-						names = append(names, key)
-					}
-				}
-			}
-			near = nearest(word, names)
+		if near == "" {
+			near = slip(l.opened, word)
 		}
 		if near != "" {
 			hint = fmt.Sprintf("did you mean %s?", term.Escape(near))
@@ -105,4 +97,26 @@ func (c *Call) find(ctx context.Context, l *listing, word string) (*store.Row, e
 		keys = append(keys, r.Key)
 	}
 	return nil, Usagef("%q means %d sessions: %s; give the key of one", word, len(found), strings.Join(keys, ", "))
+}
+
+// slip is the key that was meant where a word has a slip in it, in the key or in what follows the agent in it; "" where none is near.
+func slip(all []*store.Sessions, word string) string {
+	meant := map[string]string{}
+	var names []string
+	for _, s := range all {
+		for i := range s.Rows {
+			key := s.Rows[i].Key
+			rest := key
+			if parts := strings.SplitN(key, ":", 3); len(parts) == 3 && parts[0] == "agent" {
+				rest = parts[2]
+			}
+			for _, name := range []string{key, rest} {
+				if _, had := meant[name]; !had && name != "" {
+					meant[name] = key
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return meant[nearest(word, names)]
 }

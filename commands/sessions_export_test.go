@@ -1,0 +1,226 @@
+package commands
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"oc/fixtures"
+	"oc/store/span"
+)
+
+const forgery = `<script>document.title='x'</script><img src=x onerror="x()"></p></main><h1>forged</h1>` + "\u202e \x1b[31m\n## forged\n```\n<b>code</b>\n```\n<!-- open"
+
+func forgedTalk() *fixtures.Transcript {
+	return fixtures.Talk(talkID, fixtures.Now-fixtures.Day).User(forgery).
+		Tool(`x"><script>`, `{"a":"</pre><script>"}`, `</details><iframe src="javascript:1">`).Assistant(forgery)
+}
+
+var tag = regexp.MustCompile(`<[/a-zA-Z!][^>]*>`)
+
+// The page has no tag but its own, whatever was said, and loads nothing.
+func TestExportHTMLIsHarmless(t *testing.T) {
+	mine := map[string]bool{
+		"<!doctype html>": true, `<html lang="en">`: true, "<head>": true, "</head>": true, `<meta charset="utf-8">`: true, "<title>": true, "</title>": true, "<style>": true, "</style>": true,
+		`<meta name="viewport" content="width=device-width, initial-scale=1">`: true, `<meta name="referrer" content="no-referrer">`: true,
+		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">`: true,
+		"<body>": true, "</body>": true, "<h1>": true, "</h1>": true, "<dl>": true, "</dl>": true, "<dt>": true, "</dt>": true, "<dd>": true, "</dd>": true, "<main>": true, "</main>": true,
+		`<article class="user">`: true, `<article class="assistant">`: true, `<article class="other">`: true, "</article>": true, "<header>": true, "</header>": true, "<time>": true, "</time>": true,
+		"<p>": true, "</p>": true, "<pre>": true, "</pre>": true, "<details>": true, "</details>": true, "<summary>": true, "</summary>": true, `<div class="aside">`: true, "</div>": true,
+		"<footer>": true, "</footer>": true, "</html>": true,
+	}
+	for _, era := range eras {
+		state := talkState(t, era, forgedTalk())
+		for _, raws := range [][]string{nil, {"--raw"}} {
+			a := at(t, state, append([]string{"sessions", "export", "main", "--format", "html"}, raws...)...)
+			if a.exit != ExitDone {
+				t.Fatalf("exit %d: %s", a.exit, a.errout)
+			}
+			for _, found := range tag.FindAllString(a.out, -1) {
+				if !mine[found] {
+					t.Errorf("%s: the page has %s", era, found)
+				}
+			}
+			if c := raw(a.out); c != "" {
+				t.Errorf("%s: the page has a raw %s", era, c)
+			}
+			for _, text := range []string{"&lt;script&gt;document.title=", "forged", "&lt;b&gt;code&lt;/b&gt;", `\u202e`} {
+				if !strings.Contains(a.out, text) {
+					t.Errorf("%s: the page lacks %q", era, text)
+				}
+			}
+		}
+	}
+}
+
+// In Markdown no text passes for a heading of the document or for HTML.
+func TestExportMarkdownIsHarmless(t *testing.T) {
+	state := talkState(t, fixtures.FileEra, forgedTalk())
+	a := at(t, state, "sessions", "export", "main")
+	fence := ""
+	for _, line := range strings.Split(a.out, "\n") {
+		if strings.HasPrefix(line, "#") && strings.Contains(line, "forged") {
+			t.Errorf("a heading was forged: %s", line)
+		}
+		inner := strings.TrimPrefix(line, "> ")
+		if strings.HasPrefix(inner, "```") {
+			if fence == "" {
+				fence = inner
+			} else {
+				fence = ""
+			}
+			continue
+		}
+		if !strings.HasPrefix(line, ">") {
+			fence = "" // a quotation ends what is open in it
+		}
+		if fence == "" && tag.MatchString(strings.ReplaceAll(strings.ReplaceAll(line, `\<`, ""), `\>`, "")) {
+			t.Errorf("HTML: %s", line)
+		}
+	}
+	for _, text := range []string{"> ## forged", "> <b>code</b>", `\<script>`} {
+		if !strings.Contains(a.out, text) {
+			t.Errorf("the document lacks %q:\n%s", text, a.out)
+		}
+	}
+}
+
+// As jsonl a transcript keeps every byte; masking changes only the rows in which something is masked.
+func TestExportLines(t *testing.T) {
+	token := "sk" + "-" + strings.Repeat("aB3", 10)
+	for _, era := range eras {
+		talk := fixtures.Talk(talkID, fixtures.Now-fixtures.Day).Setup().User("plain").Assistant("the key is " + token).Line(`{ "type" : "custom", "id":"zz", "parentId":null, "n": 1.50, "s":"\u0041" }`).User("end")
+		state := talkState(t, era, talk)
+		if a := at(t, state, "sessions", "export", "main", "--format", "jsonl", "--raw"); a.out != talk.String() {
+			t.Errorf("%s: --raw is not the transcript", era)
+		}
+		a := at(t, state, "sessions", "export", "main", "--format", "jsonl")
+		was, is := strings.Split(talk.String(), "\n"), strings.Split(a.out, "\n")
+		if len(was) != len(is) {
+			t.Fatalf("%s: %d lines, want %d", era, len(is), len(was))
+		}
+		for i := range was {
+			if secret := strings.Contains(was[i], token); secret == (was[i] == is[i]) || strings.Contains(is[i], token) || is[i] != "" && !json.Valid([]byte(is[i])) {
+				t.Errorf("%s, line %d: %s", era, i+1, is[i])
+			}
+		}
+	}
+	odd := "\ufeff" + strings.Join(fixtures.Talk(talkID, fixtures.Now).User("x").Lines(), "\r\n") + "\r\n\x00\x00\n{\"torn"
+	state := talkState(t, fixtures.FileEra, fixtures.Talk(talkID, fixtures.Now))
+	put(t, filepath.Join(state, "agents/main/sessions", talkID+".jsonl"), odd)
+	for _, args := range [][]string{{}, {"--raw"}} {
+		if a := at(t, state, append([]string{"sessions", "export", "main", "--format", "jsonl"}, args...)...); a.out != odd {
+			t.Errorf("%v: %q became %q", args, odd, a.out)
+		}
+	}
+}
+
+// A file is made whole, for its owner alone, never over another, never in the state.
+func TestExportFiles(t *testing.T) {
+	state := talkState(t, fixtures.FileEra, fixtures.Talk(talkID, fixtures.Now-fixtures.Day).User("hi").Assistant("yo"))
+	before := tree(t, state)
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out.html")
+	export := func(args ...string) answer {
+		return at(t, state, append([]string{"sessions", "export", "main", "--format", "html"}, args...)...)
+	}
+	a := export("--output", out, "--json")
+	doc := a.doc(t)
+	want(t, "messages", doc["messages"], float64(2))
+	info, err := os.Stat(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, "bytes", doc["bytes"], float64(info.Size()))
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	put(t, out, "mine")
+	if a := export("--output", out); a.exit != ExitRefused || !strings.Contains(a.errout, "--overwrite") {
+		t.Errorf("over a file: exit %d: %s", a.exit, a.errout)
+	}
+	if text, _ := os.ReadFile(out); string(text) != "mine" {
+		t.Errorf("the file was changed: %s", text)
+	}
+	if a := export("--output", out, "--overwrite"); a.exit != ExitDone || !strings.Contains(a.out, "2 messages") {
+		t.Errorf("--overwrite: exit %d: %s", a.exit, a.errout)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "elsewhere"), link); err != nil {
+		t.Fatal(err)
+	}
+	into := filepath.Join(dir, "into")
+	if err := os.Symlink(filepath.Join(state, "agents"), into); err != nil {
+		t.Fatal(err)
+	}
+	for path, exit := range map[string]int{
+		link: ExitRefused, dir: ExitRefused, filepath.Join(dir, "no/such"): ExitFailed, " ": ExitUsage,
+		filepath.Join(state, "x.html"): ExitRefused, filepath.Join(state, "agents/main/sessions/x.jsonl"): ExitRefused, filepath.Join(into, "x"): ExitRefused,
+	} {
+		if a := export("--output", path, "--overwrite"); a.exit != exit {
+			t.Errorf("%s: exit %d, want %d: %s", path, a.exit, exit, a.errout)
+		}
+	}
+	if a := export("--json"); a.exit != ExitUsage {
+		t.Errorf("--json without --output: exit %d", a.exit)
+	}
+	if a := at(t, state, "sessions", "export", "main", "--format", "jsonl", "--archives"); a.exit != ExitUsage {
+		t.Errorf("a part of the lines: exit %d", a.exit)
+	}
+	if a := export("--output", "-"); !strings.HasPrefix(a.out, "<!doctype html>") {
+		t.Errorf("%.60s", a.out)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range left {
+		if strings.HasPrefix(f.Name(), ".") {
+			t.Errorf("%s was left behind", f.Name())
+		}
+	}
+	if tree(t, state) != before {
+		t.Error("the state was changed")
+	}
+}
+
+// diff names what is only here, only there, changed and moved.
+func TestDiffOfSessions(t *testing.T) {
+	for _, era := range eras {
+		talk := fixtures.Talk(talkID, fixtures.Now-fixtures.Day).User("one").Assistant("two").User("three")
+		state := talkState(t, era, talk)
+		before := tree(t, state)
+		lines := talk.Lines()
+		parent, _ := span.Text(span.Member([]byte(lines[2]), "parentId"))
+		other := filepath.Join(t.TempDir(), "b.jsonl")
+		put(t, other, strings.Join([]string{
+			lines[0], lines[1], strings.Replace(lines[2], `"`+parent+`"`, "null", 1), strings.Replace(lines[3], "three", "3", 1),
+			`{"type":"message","id":"new","parentId":"` + parent + `","message":{"role":"user","content":"four"}}`, `{"broken`,
+		}, "\n")+"\n")
+		a := at(t, state, "sessions", "diff", "main", other, "--json")
+		doc := a.doc(t)
+		if a.exit != ExitFailed { // a row cannot be read
+			t.Errorf("%s: exit %d", era, a.exit)
+		}
+		for name, n := range map[string]float64{"onlyA": 0, "onlyB": 1, "changed": 1, "moved": 1, "totalCount": 3} {
+			want(t, fmt.Sprint(era, " ", name), doc[name], n)
+		}
+		want(t, "identical", doc["identical"], false)
+		want(t, "line", dig(doc, "errors", 0, "line"), float64(6))
+		text := at(t, state, "sessions", "diff", "main", other)
+		if strings.Contains(text.out, "three") || !strings.Contains(text.out, "1 moved on the tree") {
+			t.Errorf("%s", text.out)
+		}
+		same := at(t, state, "sessions", "diff", "main", talkID)
+		if same.exit != ExitDone || !strings.Contains(same.out, "No difference") {
+			t.Errorf("exit %d: %s", same.exit, same.out)
+		}
+		if tree(t, state) != before {
+			t.Error("the state was changed")
+		}
+	}
+}
