@@ -34,6 +34,7 @@ func sessionsSearch() *Command {
 			{Name: "since", Value: "TIME", Help: "only what was written at this time or later", Takes: momentHelp, Check: isMoment},
 			{Name: "limit", Value: "N|all", Default: "50", Help: "how many to show, the newest", Takes: `a positive whole number or "all", for example --limit 25`, Check: IsCountOrAll},
 			{Name: "files-with-matches", Help: "name the transcripts that hold it, instead of the places"},
+			asFlag,
 		},
 		Examples: []Example{
 			{`oc sessions search "connection refused"`, "who said that, and when"},
@@ -133,6 +134,7 @@ type searched struct {
 	needle   *transcript.Needle
 	volumes  []*store.Volume
 	redactor *visible.Redactor
+	sight    *sight
 }
 
 func searchSessions(ctx context.Context, c *Call) error {
@@ -145,7 +147,10 @@ func searchSessions(ctx context.Context, c *Call) error {
 		return err
 	}
 	s := &searched{call: c, lib: lib, needle: n, redactor: c.redactor(lib.cfg)}
-	s.volumes = ofKind(lib.Volumes, c.Strings("kind"))
+	if s.sight, err = c.sight(lib.cfg, lib.Stores); err != nil {
+		return err
+	}
+	s.volumes = slices.DeleteFunc(ofKind(lib.Volumes, c.Strings("kind")), func(v *store.Volume) bool { return !s.sight.searches(v) })
 	q := store.Search{Needle: n, First: c.Bool("files-with-matches")}
 	q.Since, _ = parseMoment(c.String("since"), c.Now())
 	if limit, all := c.CountOrAll("limit"); !all {
@@ -185,6 +190,7 @@ func (s *searched) end() error {
 	if s.Total > len(s.Hits) && !c.Bool("files-with-matches") {
 		c.Notef("%s older; give --limit all to see them", plural(s.Total-len(s.Hits), "more is", "more are"))
 	}
+	s.sight.tell(c)
 	return s.lib.end(c)
 }
 
@@ -307,6 +313,7 @@ func (s *searched) document(p *span.Printer) error {
 		}
 		p.End()
 	}
+	s.sight.print(p)
 	s.lib.printProblems(p)
 	p.End()
 	return nil

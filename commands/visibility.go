@@ -1,0 +1,112 @@
+package commands
+
+import (
+	"fmt"
+
+	"oc/config"
+	"oc/store"
+	"oc/store/row"
+	"oc/store/span"
+)
+
+// asFlag keeps an answer to what one session may see (spec/session-tools.md 5).
+var asFlag = Flag{Name: "as", Value: "KEY", Help: "only what this session may see with OpenClaw's session tools; $OC_SESSION in a shell that OpenClaw started"}
+
+// sight is what the session that asks may see of others. A nil sight sees everything.
+type sight struct {
+	*store.Sight
+	now    float64
+	hidden int
+}
+
+// sight is that of --as, or of $OC_SESSION in a shell that an agent runs in. It is a courtesy to the agent, not a wall. The session's
+// release is told by the era of the store that it is in.
+func (c *Call) sight(cfg *config.Config, opened []*store.Sessions) (*sight, error) {
+	caller := ""
+	if c.Env("OPENCLAW_SHELL") == "exec" {
+		caller = c.Env("OC_SESSION")
+	}
+	for i := range c.Path[len(c.Path)-1].Flags {
+		if c.Path[len(c.Path)-1].Flags[i].Name == "as" && c.Given("as") {
+			if caller = c.String("as"); caller == "" {
+				return nil, Usagef("--as takes the key of a session")
+			}
+		}
+	}
+	if caller == "" {
+		return nil, nil
+	}
+	agent, _, ok := row.Parse(caller)
+	if !ok {
+		agent = cfg.DefaultAgent()
+	}
+	key, release := store.StoredKey(cfg, agent, caller), config.Release735
+	for _, s := range opened {
+		if s.Agent == agent && s.Era == store.SQLiteEra {
+			release = config.Release82
+		}
+	}
+	return &sight{Sight: store.SightOf(cfg, key, release), now: c.nowMs()}, nil
+}
+
+// lists tells whether a list shows the session, and counts it where not.
+func (s *sight) lists(r *store.Row) bool {
+	if s == nil || s.Lists(store.SightedOf(r)) == store.Seen {
+		return true
+	}
+	s.hidden++
+	return false
+}
+
+// reads is an error where the session's details and history are not for the caller.
+func (s *sight) reads(r *store.Row) error {
+	if s == nil {
+		return nil
+	}
+	if veil := s.Reads(store.SightedOf(r), s.now); veil != store.Seen {
+		return &Error{Exit: ExitFailed, Code: "forbidden", Err: fmt.Errorf("%s is not for %s: %s", r.Key, s.Caller, veil), Details: map[string]any{"key": r.Key, "as": s.Caller}}
+	}
+	return nil
+}
+
+// searches tells whether what stands in a transcript is for the caller. One that no session owns is like any session of its agent.
+func (s *sight) searches(v *store.Volume) bool {
+	if s == nil {
+		return true
+	}
+	t := store.Sighted{Key: v.Key, Agent: v.Agent}
+	if v.Row != nil {
+		t = store.SightedOf(v.Row)
+	}
+	if s.Reads(t, s.now) == store.Seen {
+		return true
+	}
+	s.hidden++
+	return false
+}
+
+// print writes visibility{}, which is left out where everything is seen.
+func (s *sight) print(p *span.Printer) {
+	if s == nil || s.Scope == store.ScopeAll {
+		return
+	}
+	p.Key("visibility").Object()
+	p.Key("mode").String(string(s.Scope))
+	p.Key("restricted").Bool(true)
+	p.Key("warning").String(s.warning())
+	p.End()
+}
+
+func (s *sight) warning() string {
+	if s.Clamped {
+		return fmt.Sprintf("%s runs in a sandbox and sees what it has spawned; counts are of that alone", s.Caller)
+	}
+	return fmt.Sprintf("tools.sessions.visibility is %s for %s: other sessions may be left out, and counts are of what it sees", s.Scope, s.Caller)
+}
+
+// tell says on standard error that something was left out.
+func (s *sight) tell(c *Call) {
+	if s != nil && s.hidden > 0 {
+		c.Notef("%s not for %s and left out: %s", plural(s.hidden, "is", "are"), s.Caller, s.warning())
+	}
+}
