@@ -7,7 +7,11 @@
 // 1.4 (2026.9.6). The package reads files and writes none; the environment and the working directory come in through Options.
 package config
 
-import "fmt"
+import (
+	"fmt"
+
+	"oc/config/json5"
+)
 
 // Options is what a run of oc knows before it has read anything.
 type Options struct {
@@ -36,6 +40,10 @@ type Config struct {
 	// Warnings are in the order of their finding: files, then keys in the order of the file.
 	Warnings []Warning
 
+	unsound []string // the key paths of what is wrong and not harmless
+	said    map[Warning]bool
+	unsaid  bool // there were more than maxWarnings
+
 	root    *Node
 	session Session
 	agents  []Agent
@@ -52,6 +60,10 @@ func Load(o Options) (*Config, error) {
 	c.root = c.read()
 	c.place() // the env of the configuration may name another state, as observed of 2026.7.35
 	c.check()
+	if c.unsaid {
+		c.Warnings = append(c.Warnings, Warning{File: c.ConfigFile, Reason: fmt.Sprintf("there are more than %d warnings; the others are not shown", maxWarnings)})
+	}
+	c.said = nil
 	c.session = c.readSession()
 	c.agents = c.readAgents()
 	c.models = newModels(c)
@@ -72,22 +84,21 @@ func (c *Config) Sound(path ...string) bool {
 		return false
 	}
 	key := joinPath(path...)
-	for _, w := range c.Warnings {
-		if !w.harmless && (within(w.KeyPath, key) || within(key, w.KeyPath)) {
+	for _, at := range c.unsound {
+		if within(at, key) || within(key, at) {
 			return false
 		}
 	}
 	return true
 }
 
-// Warning is something in a file that OpenClaw refuses or ignores.
+// Warning is something in a file that OpenClaw refuses or ignores. It never holds a value of the configuration, which
+// may be a secret at a wrong place; of $include it holds the path.
 type Warning struct {
 	File      string
 	KeyPath   string // as agents.list[1].id; empty for the file as a whole
 	Line, Col int    // from 1; 0 if the place is not known
 	Reason    string
-
-	harmless bool // OpenClaw itself goes on
 }
 
 // String is the warning on one line.
@@ -102,10 +113,58 @@ func (w Warning) String() string {
 	return at + ": " + w.KeyPath + ": " + w.Reason
 }
 
-func (c *Config) warn(w Warning) { c.Warnings = append(c.Warnings, w) }
+const maxWarnings = 200
+
+// weight says whether OpenClaw itself goes on in spite of what a warning is about.
+type weight bool
+
+const (
+	serious  weight = false
+	harmless weight = true
+)
+
+// warn adds a warning, once for one thing at one place: a file may be included many times.
+func (c *Config) warn(w Warning) {
+	c.unsound = append(c.unsound, w.KeyPath)
+	c.say(w)
+}
+
+func (c *Config) say(w Warning) {
+	same := w
+	if w.Line > 0 {
+		same.KeyPath = ""
+	}
+	switch {
+	case c.said[same]:
+	case len(c.Warnings) >= maxWarnings:
+		c.unsaid = true
+	default:
+		if c.said == nil {
+			c.said = map[Warning]bool{}
+		}
+		c.said[same] = true
+		c.Warnings = append(c.Warnings, w)
+	}
+}
 
 // warnAt warns about a value.
-func (c *Config) warnAt(n *Node, key, reason string) {
-	file, line, col := n.Place()
-	c.warn(Warning{File: file, KeyPath: key, Line: line, Col: col, Reason: reason})
+func (c *Config) warnAt(n *Node, key, reason string, how weight) {
+	c.warnSpan(n.file, n.Span, key, reason, how)
+}
+
+// warnSpan warns about a key or a value. The place is only looked for if it will be shown: that costs a pass over the file.
+func (c *Config) warnSpan(f *file, at json5.Span, key, reason string, how weight) {
+	if how == serious {
+		c.unsound = append(c.unsound, key)
+	}
+	if len(c.Warnings) >= maxWarnings {
+		c.unsaid = true
+		return
+	}
+	w := Warning{KeyPath: key, Reason: reason}
+	if f != nil {
+		w.File = f.path
+		w.Line, w.Col = json5.Position(f.data, at.Start)
+	}
+	c.say(w)
 }

@@ -7,7 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"oc/config/json5"
 	"oc/store/span"
@@ -21,11 +24,22 @@ const (
 	maxConfigBytes  = 16 << 20 // ours; OpenClaw has none
 )
 
+// Ours: depth alone bounds no work, for ten files that each include thirty are 30 to the tenth. Every inclusion counts,
+// also of a file that was included before.
+const (
+	maxIncludes      = 1000
+	maxIncludeTotal  = 64 << 20 // bytes
+	maxIncludeValues = 1 << 20  // each takes some 200 bytes of memory
+)
+
 // read returns the configuration with includes and variables put in. It is never nil.
 func (c *Config) read() *Node {
 	empty := &Node{Kind: json5.Object}
 	data, err := readRegular(c.ConfigFile, maxConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {
+		if c.named {
+			c.warn(Warning{File: c.ConfigFile, Reason: "there is no such file; the defaults are used"})
+		}
 		return empty
 	}
 	if err != nil {
@@ -37,7 +51,10 @@ func (c *Config) read() *Node {
 		return empty
 	}
 	dir := filepath.Dir(c.ConfigFile)
-	in := includer{c: c, roots: slices.Concat([]includeRoot{{dir, realPath(dir)}}, c.includeRoots()), chain: []string{c.ConfigFile}}
+	in := includer{
+		c: c, roots: slices.Concat([]includeRoot{{dir, realPath(dir)}}, c.includeRoots()),
+		chain: []string{c.ConfigFile}, work: &includeWork{read: map[string]*included{}},
+	}
 	root = in.process(root, "")
 	if root.Kind != json5.Object {
 		file, line, col := root.Place()
@@ -56,6 +73,14 @@ func (c *Config) broken(w Warning) {
 
 // parse reads one file; nil if it is not JSON5.
 func (c *Config) parse(f *file) *Node {
+	doc := c.parseDoc(f)
+	if doc == nil {
+		return nil
+	}
+	return lift(doc, f)
+}
+
+func (c *Config) parseDoc(f *file) *json5.Node {
 	doc, err := json5.Parse(f.data)
 	if err != nil {
 		var at *json5.Error
@@ -64,7 +89,7 @@ func (c *Config) parse(f *file) *Node {
 		return nil
 	}
 	c.duplicates(doc.Root, f, "")
-	return lift(doc.Root, f)
+	return doc.Root
 }
 
 // duplicates warns about keys that stand more than once in an object.
@@ -75,8 +100,7 @@ func (c *Config) duplicates(n *json5.Node, f *file, path string) {
 	for _, m := range n.Members {
 		key := keyPath(path, m.Key)
 		if m.Shadowed {
-			line, col := json5.Position(f.data, m.KeySpan.Start)
-			c.warn(Warning{File: f.path, KeyPath: key, Line: line, Col: col, Reason: "stands more than once; the last one counts", harmless: true})
+			c.warnSpan(f, m.KeySpan, key, "stands more than once; the last one counts", harmless)
 		}
 		c.duplicates(m.Value, f, key)
 	}
@@ -134,6 +158,53 @@ type includer struct {
 	c     *Config
 	roots []includeRoot
 	chain []string // the files that lead here, the root file first
+	work  *includeWork
+}
+
+// includeWork is what all inclusions of a configuration have cost.
+type includeWork struct {
+	files, bytes, values int
+	over                 bool
+	read                 map[string]*included
+}
+
+// included is a file that was read for an inclusion, once.
+type included struct {
+	file *file
+	doc  *json5.Node // nil if it is not JSON5
+	size int         // values in doc
+	err  error
+}
+
+func (w *includeWork) open(c *Config, path string) *included {
+	f := w.read[path]
+	if f == nil {
+		f = &included{file: &file{path: path}}
+		if f.file.data, f.err = readIncluded(path); f.err == nil {
+			f.doc = c.parseDoc(f.file)
+			f.size = values(f.doc)
+		}
+		w.read[path] = f
+	}
+	w.files++
+	w.bytes += len(f.file.data)
+	w.values += f.size
+	w.over = w.files > maxIncludes || w.bytes > maxIncludeTotal || w.values > maxIncludeValues
+	return f
+}
+
+func values(n *json5.Node) int {
+	if n == nil {
+		return 0
+	}
+	sum := 1
+	for _, item := range n.Items {
+		sum += values(item)
+	}
+	for _, m := range n.Members {
+		sum += values(m.Value)
+	}
+	return sum
 }
 
 // process returns the node with every $include below it replaced. A file that cannot be included is a warning, and adds nothing.
@@ -168,7 +239,7 @@ func (in includer) process(n *Node, path string) *Node {
 
 func (in includer) refuse(at *Node, key, reason string) {
 	in.c.Broken = true
-	in.c.warnAt(at, key, reason)
+	in.c.warnAt(at, key, reason, serious)
 }
 
 // include returns what a $include brings, or nil.
@@ -195,22 +266,27 @@ func (in includer) include(value *Node, key, path string) *Node {
 }
 
 func (in includer) load(value *Node, key, path string) *Node {
+	if in.work.over {
+		return nil
+	}
 	target, reason := in.target(value.Text)
 	if reason != "" {
 		in.refuse(value, key, reason)
 		return nil
 	}
-	data, err := readIncluded(target)
-	if err != nil {
-		in.refuse(value, key, fmt.Sprintf("cannot include %s: %s", target, cause(err)))
+	f := in.work.open(in.c, target)
+	switch {
+	case in.work.over:
+		in.refuse(value, key, fmt.Sprintf("is one inclusion too many: all together are more than %d, or hold more than %d MiB or %d values; this and later ones are left out", maxIncludes, maxIncludeTotal>>20, maxIncludeValues))
 		return nil
-	}
-	root := in.c.parse(&file{path: target, data: data})
-	if root == nil {
+	case f.err != nil:
+		in.refuse(value, key, fmt.Sprintf("cannot include %s: %s", quoted(target), cause(f.err)))
+		return nil
+	case f.doc == nil:
 		return nil
 	}
 	in.chain = append(slices.Clone(in.chain), target)
-	return in.process(root, path)
+	return in.process(lift(f.doc, f.file), path)
 }
 
 // target resolves the path of an include against the file that names it, or says why it may not be read.
@@ -230,19 +306,27 @@ func (in includer) target(text string) (path, reason string) {
 		return "", fmt.Sprintf("must be shorter than %d characters", maxIncludePath)
 	}
 	if !slices.ContainsFunc(in.roots, func(r includeRoot) bool { return inside(r.dir, path) }) {
-		return "", path + " is outside of the configuration's directory and of OPENCLAW_INCLUDE_ROOTS"
+		return "", quoted(path) + " is outside of the configuration's directory and of OPENCLAW_INCLUDE_ROOTS"
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err == nil && !slices.ContainsFunc(in.roots, func(r includeRoot) bool { return inside(r.real, real) }) {
-		return "", path + " is a link that leads outside of the configuration's directory and of OPENCLAW_INCLUDE_ROOTS"
+		return "", quoted(path) + " is a link that leads outside of the configuration's directory and of OPENCLAW_INCLUDE_ROOTS"
 	}
 	if slices.Contains(in.chain, path) {
-		return "", "includes itself: " + strings.Join(append(slices.Clone(in.chain), path), " -> ")
+		return "", "includes itself: " + quoted(strings.Join(append(slices.Clone(in.chain), path), " -> "))
 	}
 	if len(in.chain) > maxIncludeDepth {
 		return "", fmt.Sprintf("is nested more than %d files deep", maxIncludeDepth)
 	}
 	return path, ""
+}
+
+// quoted is a path as it can stand on a line.
+func quoted(path string) string {
+	if strings.ContainsFunc(path, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
+		return strconv.Quote(path)
+	}
+	return path
 }
 
 // readIncluded reads a file that may be included: regular, not large, and known by one name only.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -52,10 +53,10 @@ func TestBadConfigDoesNotStopReading(t *testing.T) {
 		{"unknown at the top", "{\n a: 1, session: {store: 'x'}}", false, []string{"/s/openclaw.json:2:2: a: is not a key that OpenClaw knows; its gateway and commands refuse such a configuration"}},
 		{"unknown in session", "{session: {\n \"mod\": 1}}", false, []string{"/s/openclaw.json:2:2: session.mod: is not a key that OpenClaw knows; its gateway and commands refuse such a configuration"}},
 		{"unknown in maintenance", "{session: {maintenance: {maxentries: 1}}}", false, []string{"/s/openclaw.json:1:26: session.maintenance.maxentries: is not a key that OpenClaw knows; its gateway and commands refuse such a configuration"}},
-		{"bad mode", "{session: {maintenance: {mode: 'on'}}}", false, []string{`/s/openclaw.json:1:32: session.maintenance.mode: should be one of "enforce", "warn", not "on"; it is passed over`}},
-		{"bad duration", "{session: {maintenance: {pruneAfter: '1w'}}}", false, []string{`/s/openclaw.json:1:38: session.maintenance.pruneAfter: should be a duration (as 30d, 12h, 90m; a bare number is days), not "1w"; it is passed over`}},
-		{"bad section", "{session: 5, agents: []}", false, []string{"/s/openclaw.json:1:11: session: should be an object, not 5; it is passed over", "/s/openclaw.json:1:22: agents: should be an object, not an array; it is passed over"}},
-		{"bad item", "{agents: {list: [{id: 5}, null, {id: 'x'}]}}", false, []string{"/s/openclaw.json:1:23: agents.list[0].id: should be a string, not 5; it is passed over", "/s/openclaw.json:1:27: agents.list[1]: should be an object, not null; it is passed over"}},
+		{"bad mode", "{session: {maintenance: {mode: 'on'}}}", false, []string{`/s/openclaw.json:1:32: session.maintenance.mode: should be one of "enforce", "warn", not a string of 2 characters; it is passed over`}},
+		{"bad duration", "{session: {maintenance: {pruneAfter: '1w'}}}", false, []string{`/s/openclaw.json:1:38: session.maintenance.pruneAfter: should be a duration (as 30d, 12h, 90m; a bare number is days), not a string of 2 characters; it is passed over`}},
+		{"bad section", "{session: 5, agents: []}", false, []string{"/s/openclaw.json:1:11: session: should be an object, not a number; it is passed over", "/s/openclaw.json:1:22: agents: should be an object, not an array; it is passed over"}},
+		{"bad item", "{agents: {list: [{id: 5}, null, {id: 'x'}]}}", false, []string{"/s/openclaw.json:1:23: agents.list[0].id: should be a string, not a number; it is passed over", "/s/openclaw.json:1:27: agents.list[1]: should be an object, not null; it is passed over"}},
 		{"main key", "{session: {mainKey: 'work'}}", false, []string{`/s/openclaw.json:1:21: session.mainKey: is ignored; the main session is always "main"`}},
 		{"main key is main", "{session: {mainKey: ' main '}}", false, nil},
 		{"twice", "{session: {store: 'a', store: 'b'}}", false, []string{"/s/openclaw.json:1:12: session.store: stands more than once; the last one counts"}},
@@ -177,7 +178,7 @@ func TestIncludes(t *testing.T) {
 		{name: "number", files: map[string]string{"s/openclaw.json": "{$include: 5}"}, broken: true, warnings: []string{"/s/openclaw.json:1:12: $include: must be a path or a list of paths, not a number"}},
 		{name: "list of numbers", files: map[string]string{"s/openclaw.json": "{$include: ['a.json', 5]}", "s/a.json": "{session: {store: 'a'}}"}, store: "a", broken: true, warnings: []string{"/s/openclaw.json:1:23: $include[1]: must be a path, not a number"}},
 		{name: "siblings of a list", files: map[string]string{"s/openclaw.json": "{agents: {$include: 'a.json', x: 1}}", "s/a.json": "[]"}, broken: true, warnings: []string{"/s/openclaw.json:1:21: agents.$include: must name files that hold objects, for other keys stand beside it"}},
-		{name: "bad value in an included file", files: map[string]string{"s/openclaw.json": "{session: {$include: 'a.json'}}", "s/a.json": "{\n scope: 1}"}, warnings: []string{`/s/a.json:2:9: session.scope: should be one of "per-sender", "global", not 1; it is passed over`}},
+		{name: "bad value in an included file", files: map[string]string{"s/openclaw.json": "{session: {$include: 'a.json'}}", "s/a.json": "{\n scope: 1}"}, warnings: []string{`/s/a.json:2:9: session.scope: should be one of "per-sender", "global", not a number; it is passed over`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := tree(t, c.files)
@@ -229,12 +230,139 @@ func TestIncludeDepthAndMerge(t *testing.T) {
 	}
 }
 
+// Includes of includes are 30 to the power of their depth, and stop; the rest of the configuration counts, but not as sound.
+func TestIncludeFanOut(t *testing.T) {
+	thirty := func(name string) string {
+		return "{$include: ['" + strings.Repeat(name+"','", 29) + name + "']}"
+	}
+	files := map[string]string{"s/openclaw.json": "{$include: ['f1', 'f1'], session: {store: 'own', scop: 1}}"}
+	for i := 1; i < 10; i++ {
+		files[fmt.Sprintf("s/f%d", i)] = thirty(fmt.Sprintf("f%d", i+1))
+	}
+	files["s/f10"] = "{session: {scope: 'no'}, session: {scope: 'sorely wrong'}}"
+	began := time.Now()
+	c, root := load(t, files, nil)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if d := cmp.Diff([]string{
+		"/s/f10:1:2: session: stands more than once; the last one counts",
+		"/s/f9:1:187: $include[29]: is one inclusion too many: all together are more than 1000, or hold more than 64 MiB or 1048576 values; this and later ones are left out",
+		"/s/f10:1:43: session.scope: should be one of \"per-sender\", \"global\", not a string of 12 characters; it is passed over",
+		"/s/openclaw.json:1:50: session.scop: is not a key that OpenClaw knows; its gateway and commands refuse such a configuration",
+	}, warnings(c, root)); d != "" || !c.Broken || c.Session().Store != "own" || c.Sound("session", "store") {
+		t.Errorf("broken %v, store %q\n%s", c.Broken, c.Session().Store, d)
+	}
+
+	// Few files, but large ones.
+	c, root = load(t, map[string]string{"s/openclaw.json": thirty("a") + strings.Repeat(" ", 9), "s/a": "{$include: ['b','b','b']}", "s/b": "{}" + strings.Repeat(" ", 2<<20-2)}, nil)
+	if w := warnings(c, root); len(w) != 1 || !strings.Contains(w[0], "one inclusion too many") || !c.Broken {
+		t.Errorf("broken %v, %v", c.Broken, w)
+	}
+	// Small files, but many values.
+	c, root = load(t, map[string]string{"s/openclaw.json": thirty("a"), "s/a": "{session: {resetTriggers: [" + strings.Repeat("0,", 40000) + "]}}"}, nil)
+	if w := warnings(c, root); !strings.Contains(w[0], "$include[26]: is one inclusion too many") || len(w) != 201 {
+		t.Errorf("%d warnings, %s", len(w), w[0])
+	}
+	if c, _ := load(t, map[string]string{"s/openclaw.json": thirty("a"), "s/a": thirty("b"), "s/b": "{}"}, nil); c.Broken || len(c.Warnings) > 0 {
+		t.Errorf("930 inclusions: %v", c.Warnings)
+	}
+}
+
+// A file that is included at several places warns once for each place in it, and every key that it spoils is unsound.
+func TestIncludedTwice(t *testing.T) {
+	c, root := load(t, map[string]string{
+		"s/openclaw.json": "{session: {reset: {$include: 'a'}, resetByType: {dm: {$include: 'a'}}}, a: {$include: 'gone'}, b: {$include: 'gone'}}",
+		"s/a":             "{mode: 'never'}",
+	}, nil)
+	if d := cmp.Diff(1, strings.Count(strings.Join(warnings(c, root), "\n"), "/s/a:1:8:")); d != "" {
+		t.Error(d)
+	}
+	c.Broken = false // which the missing file says
+	if c.Sound("session", "reset") || c.Sound("session", "resetByType", "dm", "mode") || !c.Sound("session", "store") {
+		t.Errorf("%v", c.Warnings)
+	}
+}
+
+func TestManyWarnings(t *testing.T) {
+	var b strings.Builder
+	for i := range 100000 {
+		fmt.Fprintf(&b, "k%d:0,", i)
+	}
+	began := time.Now()
+	c := parse(t, "{session: {"+b.String()+"mod: 0}}")
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if n := len(c.Warnings); n != 201 || c.Warnings[200].Reason != "there are more than 200 warnings; the others are not shown" {
+		t.Errorf("%d warnings, %v", n, c.Warnings[n-1])
+	}
+	if c.Sound("session", "mod") || !c.Sound("agents") {
+		t.Error("soundness is that of the warnings that are not shown, too")
+	}
+}
+
+// What stands at a wrong place may be a secret: no warning tells it.
+func TestWarningsTellNoValue(t *testing.T) {
+	secret := strings.Join([]string{"sk", "ant", strings.Repeat("Zx9", 12)}, "-")
+	for _, text := range []string{
+		"{session: {scope: '@'}}", "{session: '@'}", "{agents: '@', cron: ['@']}", "{session: {maintenance: {mode: '@', pruneAfter: '@', maxDiskBytes: '@', maxEntries: '@'}}}",
+		"{session: {reset: {mode: '@'}, store: ['@'], resetTriggers: '@', mainKey: '@'}}", "{gateway: {port: '@', mode: {a: '@'}}}",
+		"{'@' '@'}", "{'a', '@'}", "{a: '@", "{a: @}", "{session: {store: '${NOPE}@'}}", "{session: {store: '@', store: '@'}}", "['@']", "'@'",
+		"{agents: {list: ['@', {id: 7, default: '@'}]}}", "{$include: {a: '@'}}", "{$include: [['@']]}",
+	} {
+		c, root := load(t, map[string]string{"s/openclaw.json": strings.ReplaceAll(text, "@", secret)}, nil)
+		all := strings.Join(warnings(c, root), "\n")
+		if all == "" || strings.Contains(all, secret[:12]) {
+			t.Errorf("%s: %q", text, all)
+		}
+	}
+	if w := parse(t, "{session: {maintenance: {maxEntries: 31337.5}}}").Warnings; len(w) != 1 || strings.Contains(w[0].Reason, "31337") {
+		t.Errorf("%v", w)
+	}
+}
+
+// A configuration that somebody names has to be there; one that a profile names may be missing.
+func TestNamedConfigIsMissing(t *testing.T) {
+	root := tree(t, map[string]string{"s/openclaw.json": "{}", "h/": ""})
+	want := []string{"/s/none.json: there is no such file; the defaults are used"}
+	for name, c := range map[string]struct {
+		o    config.Options
+		env  map[string]string
+		want []string
+	}{
+		"flag":            {o: config.Options{ConfigFile: root + "/s/none.json"}, want: want},
+		"variable":        {env: map[string]string{"OPENCLAW_CONFIG_PATH": "@/s/none.json"}, want: want},
+		"beside profile":  {o: config.Options{Profile: "p", ConfigFile: root + "/s/none.json"}, want: want},
+		"profile":         {o: config.Options{Profile: "p"}},
+		"dev":             {o: config.Options{Dev: true}},
+		"neither":         {},
+		"state directory": {o: config.Options{StateDir: root + "/gone"}},
+		"there":           {o: config.Options{ConfigFile: root + "/s/openclaw.json"}},
+	} {
+		env := map[string]string{"HOME": "@/h"}
+		for k, v := range c.env {
+			env[k] = v
+		}
+		o := options(root, env)
+		o.ConfigFile, o.Profile, o.Dev, o.StateDir = c.o.ConfigFile, c.o.Profile, c.o.Dev, c.o.StateDir
+		got, err := config.Load(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(c.want, warnings(got, root)); d != "" || got.Broken || got.Sound("session", "maintenance") != (c.want == nil) {
+			t.Errorf("%s: broken %v, %s", name, got.Broken, d)
+		}
+	}
+}
+
 // Whatever stands in the file, Load answers, and every warning is one line with a file.
 func FuzzLoad(f *testing.F) {
 	for _, seed := range []string{
 		"", "{}", "[]", "{session: {store: '${A}/{agentId}', maintenance: {pruneAfter: '1d'}}}", "{agents: {list: [{id: 'x', default: true}]}}",
 		"{$include: ['openclaw.json', 5, '../x']}", "{a: {$include: {}}, __proto__: {session: 1}}", "{env: {vars: {X: 'y'}}}",
 		"{models: {providers: {openai: {models: [{id: 'gpt-5.5', contextWindow: 1}, {}]}}}, plugins: {deny: ['google', 5]}}", "{2: 1, 1: 2, constructor: {}}",
+		"{$include: 'a\\nb'}", "{$include: ['../a\\u2028b', '\\u001b[0m']}",
 	} {
 		f.Add(seed)
 	}

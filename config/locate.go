@@ -24,10 +24,12 @@ type Location struct {
 	Profile    string // of the flags, or OPENCLAW_PROFILE, which by itself moves nothing; empty is the default one
 	Explicit   bool   // the state directory was named by a flag, a profile or OPENCLAW_STATE_DIR
 
-	process func(string) string
-	system  string            // the home that the system knows
-	flags   map[string]string // what flags put over the process's environment
-	files   map[string]string // what .env files and the configuration put under it
+	named    bool // the configuration file was named by --config or OPENCLAW_CONFIG_PATH, not by a profile
+	process  func(string) string
+	profiled bool              // a profile named the configuration file
+	system   string            // the home that the system knows
+	flags    map[string]string // what flags put over the process's environment
+	files    map[string]string // what .env files and the configuration put under it
 }
 
 // Getenv returns a variable as OpenClaw would see it: flags first, then the process, then .env files, then the env of the configuration
@@ -65,6 +67,7 @@ func Locate(o Options) (*Location, error) {
 		}
 	}
 	l.ConfigFile = l.configFile()
+	l.named = span.Trim(l.Getenv("OPENCLAW_CONFIG_PATH")) != "" && !l.profiled
 	l.Profile = span.Trim(l.Getenv("OPENCLAW_PROFILE"))
 	return l, nil
 }
@@ -108,6 +111,7 @@ func (l *Location) applyFlags(o Options) error {
 	if span.Trim(l.Getenv("OPENCLAW_CONFIG_PATH")) == "" {
 		// OpenClaw joins before it expands a tilde; both ways name the same file.
 		l.flags["OPENCLAW_CONFIG_PATH"] = filepath.Join(l.resolve(state), configNames[0])
+		l.profiled = true
 	}
 	if profile == "dev" && span.Trim(l.Getenv("OPENCLAW_GATEWAY_PORT")) == "" {
 		l.flags["OPENCLAW_GATEWAY_PORT"] = "19001"

@@ -150,12 +150,17 @@ func merge(target, source *Node) *Node {
 	case target.Kind == json5.Object && source.Kind == json5.Object:
 		out := *target
 		out.Members = slices.Clone(target.Members)
+		index := make(map[string]int, len(out.Members))
+		for i, m := range out.Members {
+			index[m.Key] = i
+		}
 		for _, m := range source.Members {
 			if m.Key == "prototype" || m.Key == "constructor" {
 				continue
 			}
-			at := slices.IndexFunc(out.Members, func(have Member) bool { return have.Key == m.Key })
-			if at < 0 {
+			at, have := index[m.Key]
+			if !have {
+				index[m.Key] = len(out.Members)
 				out.Members = append(out.Members, m)
 				continue
 			}

@@ -164,12 +164,10 @@ func topLevel(known map[string]rule) map[string]rule {
 func (c *Config) check() {
 	c.checkNode(c.root, schema, "")
 	if marked := c.markedDefault(); len(marked) > 1 {
-		file, line, col := marked[1].Place()
-		c.warn(Warning{File: file, KeyPath: "agents", Line: line, Col: col, Reason: "marks more than one agent as the default; the first one counts", harmless: true})
+		c.warnAt(marked[1], "agents", "marks more than one agent as the default; the first one counts", harmless)
 	}
 	if key, ok := c.root.At("session", "mainKey").Str(); ok && span.Trim(key) != "" && span.Trim(key) != "main" {
-		file, line, col := c.root.At("session", "mainKey").Place()
-		c.warn(Warning{File: file, KeyPath: "session.mainKey", Line: line, Col: col, Reason: `is ignored; the main session is always "main"`, harmless: true})
+		c.warnAt(c.root.At("session", "mainKey"), "session.mainKey", `is ignored; the main session is always "main"`, harmless)
 	}
 }
 
@@ -188,7 +186,7 @@ func (c *Config) markedDefault() []*Node {
 func (c *Config) checkNode(n *Node, r rule, path string) bool {
 	if r.ok != nil {
 		if !r.ok(n) {
-			c.warnAt(n, path, fmt.Sprintf("should be %s, not %s; it is passed over", r.want, show(n)))
+			c.warnAt(n, path, fmt.Sprintf("should be %s, not %s; it is passed over", r.want, show(n)), serious)
 			return false
 		}
 		return true
@@ -198,7 +196,7 @@ func (c *Config) checkNode(n *Node, r rule, path string) bool {
 		kind = json5.Array
 	}
 	if n.Kind != kind {
-		c.warnAt(n, path, fmt.Sprintf("should be %s, not %s; it is passed over", article(kind), show(n)))
+		c.warnAt(n, path, fmt.Sprintf("should be %s, not %s; it is passed over", article(kind), show(n)), serious)
 		return false
 	}
 	if r.isList {
@@ -219,8 +217,7 @@ func (c *Config) checkNode(n *Node, r rule, path string) bool {
 		case r.each != nil:
 			under = *r.each
 		case !known && !r.open:
-			line, col := json5.Position(m.Value.file.data, m.KeySpan.Start)
-			c.warn(Warning{File: m.Value.file.path, KeyPath: key, Line: line, Col: col, Reason: "is not a key that OpenClaw knows; its gateway and commands refuse such a configuration"})
+			c.warnSpan(m.Value.file, m.KeySpan, key, "is not a key that OpenClaw knows; its gateway and commands refuse such a configuration", serious)
 			under = anything
 		case !known:
 			under = anything
@@ -233,20 +230,18 @@ func (c *Config) checkNode(n *Node, r rule, path string) bool {
 	return true
 }
 
-// show writes a value for a warning, cut short; what may be a secret is never a value that a rule looks at.
+// show says what stands somewhere without telling it: it may be a secret at the wrong place.
 func show(n *Node) string {
 	switch n.Kind {
-	case json5.Array, json5.Object, json5.Null:
-		return article(n.Kind)
 	case json5.Bool:
 		return fmt.Sprint(n.Bool)
+	case json5.String:
+		if size := span.UTF16Len(n.Text); size > 1 {
+			return fmt.Sprintf("a string of %d characters", size)
+		} else if size == 1 {
+			return "a string of 1 character"
+		}
+		return "an empty string"
 	}
-	s, _ := n.Scalar()
-	if runes := []rune(s); len(runes) > 40 {
-		s = string(runes[:40]) + "..."
-	}
-	if n.Kind == json5.String {
-		return fmt.Sprintf("%q", s)
-	}
-	return s
+	return article(n.Kind)
 }

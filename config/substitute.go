@@ -47,7 +47,7 @@ func (c *Config) substitute(n *Node, path string) {
 		text, missing := expand(n.Text, c.Getenv)
 		n.Text = text
 		if missing != "" && within(path, "session") {
-			c.warnAt(n, path, "the environment has no "+missing+"; ${"+missing+"} stays as it is written")
+			c.warnAt(n, path, "the environment has no "+missing+"; ${"+missing+"} stays as it is written", serious)
 		}
 	case json5.Array:
 		for i, item := range n.Items {

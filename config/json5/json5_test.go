@@ -158,7 +158,7 @@ func TestErrors(t *testing.T) {
 		{"[1, /* x", 8, 1, 9, "the comment that starts at byte 4 is not closed"},
 		{"\"\\01\"", 3, 1, 4, "an octal escape, which JSON5 does not have"},
 		{"{1a: 2}", 1, 1, 2, `unexpected '1' where a key should be`},
-		{"{a\xff: 2}", 2, 1, 3, `unexpected byte 0xff, which is not UTF-8 where the colon after the key "a" should be`},
+		{"{a\xff: 2}", 2, 1, 3, `unexpected byte 0xff, which is not UTF-8 where the colon after the key at byte 1 should be`},
 		{"{a: 1} x", 7, 1, 8, `unexpected 'x' after the end of the value`},
 		{"", 0, 1, 1, "the input ends where a value should be"},
 	} {

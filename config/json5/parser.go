@@ -216,7 +216,7 @@ func (p *parser) member(depth int) Member {
 	m.KeySpan.End = p.pos
 	p.space()
 	if p.peek() != ':' {
-		p.fail(p.pos, fmt.Sprintf("unexpected %s where the colon after the key %q should be", p.describe(), m.Key))
+		p.fail(p.pos, fmt.Sprintf("unexpected %s where the colon after the key at byte %d should be", p.describe(), m.KeySpan.Start))
 	}
 	p.pos++
 	p.space()
