@@ -14,7 +14,7 @@ func sessions() *Command {
 		Sub: []*Command{
 			list, sessionsShow(), sessionsCleanup(), sessionsSearch(), sessionsTrace(),
 			sessionsMessages(), sessionsTail(), sessionsExport(), sessionsDiff(),
-			sessionsDelete(), sessionsArchive(), sessionsRestore(), sessionsReset(),
+			sessionsDelete(), sessionsArchive(), sessionsRestore(), sessionsReset(), sessionsPatch(),
 		},
 		Run: list.Run,
 	}

@@ -7,7 +7,6 @@ import (
 	"oc/maintenance"
 	"oc/store"
 	"oc/store/lock"
-	"oc/store/row"
 )
 
 func sessionsRestore() *Command {
@@ -44,10 +43,10 @@ func restoreSession(ctx context.Context, c *Call) error {
 		if err := changeable(r.Store()); err != nil {
 			return err
 		}
-		if row.IsMain(r.Key, true) && !c.Bool("main") {
-			return Usagef("%s is a main session; give --main if it is to be restored", r.Key)
-		}
 		all := addKey(nil, r.Store().Target, r.Key)
+		if err := c.sparesMain(all, "restored"); err != nil {
+			return err
+		}
 		if r.Archived() {
 			return c.apply(ctx, l.cfg, verb{past: "restored", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 				return maintenance.Unarchive(s, keys, c.Now())

@@ -50,14 +50,22 @@ func (c *Call) change(ctx context.Context, v verb, words []string) error {
 	for _, x := range all {
 		keys = append(keys, x.keys...)
 	}
-	if !c.Bool("main") {
-		for _, key := range keys {
-			if row.IsMain(key, true) {
-				return Usagef("%s is a main session; give --main if it is to be %s", key, v.past)
+	if err := c.sparesMain(all, v.past); err != nil {
+		return err
+	}
+	return c.apply(ctx, cfg, v, all, strings.Join(keys, ", "))
+}
+
+// sparesMain refuses to touch a main session that --main does not allow.
+func (c *Call) sparesMain(all []changed, past string) error {
+	for _, x := range all {
+		for _, key := range x.keys {
+			if row.IsMain(key, true) && !c.Bool("main") {
+				return Usagef("%s is a main session; give --main if it is to be %s", key, past)
 			}
 		}
 	}
-	return c.apply(ctx, cfg, v, all, strings.Join(keys, ", "))
+	return nil
 }
 
 // apply asks, plans and applies, store by store, and says what was done.

@@ -104,6 +104,8 @@ func TestVerbsAreTakenBack(t *testing.T) {
 		{"reset a main session", []string{"reset", "agent:work:main", "--main"}, []string{"agent:work:main"}, false, map[string]string{"agent:work:main": `"usageFamilyKey": "agent:work:main"`}, nil, 1},
 		{"reset without a transcript", []string{"reset", audit}, []string{audit}, false, map[string]string{audit: `"label": "Invoice audit"`}, nil, 0},
 		{"reset a cron run, whose conversation a run still has", []string{"reset", nightly, "--cron-run"}, []string{nightly}, false, map[string]string{nightly: `"lifecycleRevision"`}, []string{"inputTokens", "usageFamilyKey"}, 0},
+		{"patch", []string{"patch", direct, "--label", "Noor", "--pin", "--thinking", "high"}, []string{direct}, false, map[string]string{direct: `"thinkingLevel": "high"`}, nil, 0},
+		{"patch a model", []string{"patch", ops, "--model", "other/model", "--unset", "displayName"}, []string{ops}, false, map[string]string{ops: `"modelOverride": "model"`}, []string{"displayName", "contextTokens"}, 0},
 		{"restore a deletion of OpenClaw", []string{"restore", "60aa8ead-51b4-4fcb-a52f-af96c89778b6"}, []string{"agent:work:explicit:60aa8ead-51b4-4fcb-a52f-af96c89778b6"}, false, nil, nil, 1},
 		{"restore a reset by its name", []string{"restore", "4808d58f-1496-4795-a11f-89e7307870e9.jsonl.reset.2026-09-14T04-13-20.000Z"}, []string{"agent:work:explicit:4808d58f-1496-4795-a11f-89e7307870e9"}, false, nil, nil, 1},
 	} {
@@ -233,7 +235,7 @@ func TestVerbsRefuse(t *testing.T) {
 		{"an empty store", harmed(""), ExitRefused, "empty"},
 		{"no store, but transcripts", missing, ExitRefused, "no session store"},
 	} {
-		for _, verb := range [][]string{{"delete", "--yes"}, {"archive"}} {
+		for _, verb := range [][]string{{"delete", "--yes"}, {"archive"}, {"reset"}, {"patch", "--pin"}} {
 			t.Run(c.name+" "+verb[0], func(t *testing.T) {
 				state, sessions, env := lived(t)
 				c.harm(t, sessions)
@@ -263,6 +265,18 @@ func TestVerbsRefuse(t *testing.T) {
 		{"no yes", []string{"delete", direct}, ExitUsage, "--yes"},
 		{"nobody by that name", []string{"delete", direct, "agent:work:nobody", "--yes"}, ExitFailed, "agent:work:nobody"},
 		{"no name at all", []string{"delete", "--yes"}, ExitUsage, "KEY"},
+		{"a value that is none", []string{"patch", direct, "--thinking", "hard"}, ExitUsage, "--thinking"},
+		{"a label that is taken", []string{"patch", direct, "--label", "Invoice audit"}, ExitFailed, "in use"},
+		{"a label that is blank", []string{"patch", direct, "--label", " "}, ExitUsage, "--label"},
+		{"a field that is not documented", []string{"patch", direct, "--unset", "mine"}, ExitUsage, "--unset"},
+		{"a field that a session is", []string{"patch", direct, "--unset", "sessionId"}, ExitUsage, "--unset"},
+		{"nothing to change", []string{"patch", direct}, ExitUsage, "nothing"},
+		{"both ways", []string{"patch", direct, "--pin", "--unpin"}, ExitUsage, "--unpin"},
+		{"no model", []string{"patch", direct, "--model", "gpt"}, ExitUsage, "--model"},
+		{"a reason that is none", []string{"reset", direct, "--reason", "idle"}, ExitUsage, "--reason"},
+		{"no cron job", []string{"reset", direct, "--cron-run"}, ExitFailed, "cron"},
+		{"nothing to restore", []string{"restore", direct}, ExitFailed, "not archived"},
+		{"two at once", []string{"reset", direct, hook}, ExitUsage, "reset"},
 		{"a hostile name", []string{"delete", "../../../etc/passwd", "--yes"}, ExitFailed, "passwd"},
 		{"a database", []string{"--state", "archive", "agent:main:main", "--main"}, ExitRefused, "database"},
 	} {

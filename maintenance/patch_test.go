@@ -1,0 +1,135 @@
+package maintenance
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestChange(t *testing.T) {
+	now := time.UnixMilli(1_790_000_000_000)
+	const at = 1_790_000_000_000.0
+	for _, c := range []struct {
+		name, row string
+		p         Patch
+		want      map[string]any // nil: nothing changes
+	}{
+		{"a label", `{"sessionId":"a","updatedAt":5,"mine":[1]}`, Patch{Set: map[string]string{"label": "  L "}}, map[string]any{"sessionId": "a", "updatedAt": at, "mine": []any{1.0}, "label": "L"}},
+		{"the same label", `{"updatedAt":5,"label":"L"}`, Patch{Set: map[string]string{"label": "L"}}, nil},
+		{"levels", `{"thinkingLevel":"low"}`, Patch{Set: map[string]string{"thinking": "high", "fast": "on", "verbose-level": "full", "usage": "tokens"}}, map[string]any{"updatedAt": at, "thinkingLevel": "high", "fastMode": true, "verboseLevel": "full", "responseUsage": "tokens"}},
+		{"fast mode by itself", `{}`, Patch{Set: map[string]string{"fast": "auto"}}, map[string]any{"updatedAt": at, "fastMode": "auto"}},
+		{"a pin", `{"updatedAt":5}`, Patch{Pin: true}, map[string]any{"updatedAt": at, "pinnedAt": at}},
+		{"pinned already", `{"updatedAt":5,"pinnedAt":3}`, Patch{Pin: true}, nil},
+		{"no pin", `{"updatedAt":5,"pinnedAt":3}`, Patch{Unpin: true}, map[string]any{"updatedAt": at}},
+		{"no pin where none is", `{"updatedAt":5}`, Patch{Unpin: true}, nil},
+		{"a time ahead stays", `{"updatedAt":9e12,"label":"x"}`, Patch{Unset: []string{"label"}}, map[string]any{"updatedAt": 9e12}},
+		{"out, whatever it holds", `{"updatedAt":5,"status":{"odd":1}}`, Patch{Unset: []string{"status", "label"}}, map[string]any{"updatedAt": at}},
+		{"a model", `{"updatedAt":5,"model":"m1","modelProvider":"p1","contextTokens":9,"fallbackNoticeReason":"x","authProfileOverride":"p1:me","authProfileOverrideSource":"user"}`, Patch{Model: "p2/m/2", Default: "p1/m1"},
+			map[string]any{"updatedAt": at, "providerOverride": "p2", "modelOverride": "m/2", "modelOverrideSource": "user", "liveModelSwitchPending": true}},
+		{"a model of the same provider", `{"updatedAt":5,"modelProvider":"p1","model":"m1","authProfileOverride":"p1:me"}`, Patch{Model: "p1/m2", Default: "p1/m1"},
+			map[string]any{"updatedAt": at, "providerOverride": "p1", "modelOverride": "m2", "modelOverrideSource": "user", "liveModelSwitchPending": true, "authProfileOverride": "p1:me"}},
+		{"the default model", `{"updatedAt":5,"providerOverride":"p2","modelOverride":"m2","modelOverrideSource":"user","model":"m2","modelProvider":"p2"}`, Patch{Model: "p1/m1", Default: "p1/m1"},
+			map[string]any{"updatedAt": at, "liveModelSwitchPending": true}},
+		{"no model of its own", `{"updatedAt":5,"providerOverride":"p2","modelOverride":"m2","modelOverrideSource":"auto","modelOverrideFallbackOriginModel":"x"}`, Patch{Unset: []string{"model"}, Default: "p1/m1"},
+			map[string]any{"updatedAt": at}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := taken(t, `{"a": {"label": "other", "updatedAt": 7}, "k": `+c.row+`}`)
+			p, err := Change(s, "k", c.p, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.want == nil {
+				if !p.Empty() {
+					t.Errorf("it changes something: %v", p.Actions)
+				}
+				return
+			}
+			if d := cmp.Diff(c.want, values(t, p, "k")); d != "" {
+				t.Errorf("(-want +got)\n%s", d)
+			}
+			if text := string(NewStore(s, p)); !strings.Contains(text, `{"label": "other", "updatedAt": 7}`) {
+				t.Errorf("the other row lost its bytes: %s", text)
+			}
+		})
+	}
+}
+
+func TestChangeThatIsDenied(t *testing.T) {
+	s := taken(t, `{"a": {"label": "mine"}, "k": {"archivedAt": 5}}`)
+	var denied *Denied
+	for name, p := range map[string]Patch{"in use": {Set: map[string]string{"label": "mine"}}, "archived": {Pin: true}} {
+		if _, err := Change(s, "k", p, time.UnixMilli(9)); !errors.As(err, &denied) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var gone *NoRow
+	for name, f := range map[string]func() error{
+		"change":    func() error { _, err := Change(s, "x", Patch{Pin: true}, time.UnixMilli(9)); return err },
+		"delete":    func() error { _, err := Delete(s, []string{"k", "x"}, time.UnixMilli(9)); return err },
+		"archive":   func() error { _, err := Archive(s, []string{"x"}, time.UnixMilli(9)); return err },
+		"unarchive": func() error { _, err := Unarchive(s, []string{"x"}, time.UnixMilli(9)); return err },
+		"begin":     func() error { _, err := Begin(s, "x", Reset{ID: "i"}, time.UnixMilli(9)); return err },
+	} {
+		if err := f(); !errors.As(err, &gone) || gone.Key != "x" {
+			t.Errorf("%s of nobody: %v", name, err)
+		}
+	}
+	if _, err := Begin(s, "k", Reset{ID: "i"}, time.UnixMilli(9)); !errors.As(err, &denied) {
+		t.Errorf("an archived session is reset: %v", err)
+	}
+	if _, err := Unarchive(s, []string{"a"}, time.UnixMilli(9)); !errors.As(err, &denied) {
+		t.Errorf("one that is not archived is restored: %v", err)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	for _, x := range Settings() {
+		if !Unsettable(x.Field.String()) {
+			t.Errorf("%s can be set and not be taken out", x.Field)
+		}
+		if x.Accepts("") || x.Accepts(" ") || x.Accepts(strings.Repeat("é", 513)) {
+			t.Errorf("--%s takes anything", x.Name)
+		}
+		for _, v := range x.Values {
+			if !x.Accepts(" " + v) {
+				t.Errorf("--%s does not take %q", x.Name, v)
+			}
+		}
+	}
+	for name, want := range map[string]bool{"label": true, "status": true, "goal": true, "sessionId": false, "sessionFile": false, "updatedAt": false, "spawnedBy": false, "archivedAt": false, "mine": false, "": false, "__proto__": false} {
+		if Unsettable(name) != want {
+			t.Errorf("%q may be taken out: %t", name, !want)
+		}
+	}
+}
+
+func TestRestoreIsDenied(t *testing.T) {
+	const id = "11111111-1111-4111-8111-111111111111"
+	archive := id + ".jsonl.deleted.2026-01-02T03-04-05.000Z"
+	for _, c := range []struct {
+		name, store string
+		files       []string
+		lost        Lost
+		says        string
+	}{
+		{"no such archive", `{}`, nil, Lost{Archive: archive}, "not there"},
+		{"a saved row without an archive", `{}`, nil, Lost{Key: "k", Row: []byte(`{"sessionId":"` + id + `"}`), Run: "r"}, "oc undo r"},
+		{"a transcript of that name", `{}`, []string{archive, id + ".jsonl"}, Lost{Archive: archive}, "already"},
+		{"its id in use", `{"k": {"sessionId": "` + id + `"}}`, []string{archive}, Lost{Archive: archive}, "k has its id"},
+		{"its key in use", `{"agent:main:explicit:` + id + `": {"sessionId": "x"}}`, []string{archive}, Lost{Archive: archive}, "in use"},
+		{"a backup", `{}`, []string{id + ".jsonl.bak.2026-01-02T03-04-05.000Z"}, Lost{Archive: id + ".jsonl.bak.2026-01-02T03-04-05.000Z"}, "no archive"},
+		{"compressed", `{}`, []string{archive + ".zst"}, Lost{Archive: archive + ".zst"}, "compressed"},
+		{"a name without an id", `{}`, []string{"-x.jsonl.deleted.2026-01-02T03-04-05.000Z"}, Lost{Archive: "-x.jsonl.deleted.2026-01-02T03-04-05.000Z"}, "session id"},
+		{"the store itself", `{}`, nil, Lost{Archive: "sessions.json"}, "no archive"},
+	} {
+		s := taken(t, c.store, c.files...)
+		var denied *Denied
+		if _, _, _, err := Restore(s, c.lost, time.UnixMilli(9)); !errors.As(err, &denied) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
