@@ -50,8 +50,10 @@ const (
 	copyPragmas = readPragmas + "&_pragma=locking_mode(EXCLUSIVE)&_pragma=synchronous(OFF)"
 )
 
+// writePragmas are OpenClaw's own (spec/awareness.md 1.2). With a write-ahead log, synchronous NORMAL never leaves a damaged
+// file; the last commits before a power cut may be undone, which leaves the state before them.
 func writePragmas(wait time.Duration) string {
-	return fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=foreign_keys(1)&_pragma=trusted_schema(0)", wait.Milliseconds())
+	return fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)&_pragma=trusted_schema(0)", wait.Milliseconds())
 }
 
 // uri names a file so that no character of its name means anything to SQLite or the driver.
