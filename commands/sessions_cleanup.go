@@ -93,7 +93,7 @@ func cleanup(ctx context.Context, c *Call) error {
 	w := c.worker(cfg)
 	var all []cleaned
 	for _, t := range targets {
-		x := cleaned{target: t}
+		x := cleaned{target: t, done: &maintenance.Done{}}
 		if x.err = fileEra(ctx, cfg, t); x.err == nil {
 			if dry {
 				x.done, x.err = rehearse(ctx, cfg, t, policy, c.Now())
@@ -110,6 +110,9 @@ func cleanup(ctx context.Context, c *Call) error {
 			x.err = changeError(x.err, x.done)
 		}
 		all = append(all, x)
+		if ctx.Err() != nil {
+			break // the other stores are as they were
+		}
 	}
 	return c.reportCleanup(all, policy, dry)
 }
@@ -191,12 +194,24 @@ func rehearse(ctx context.Context, cfg *config.Config, t store.Target, p *mainte
 	return &maintenance.Done{Plan: maintenance.Make(p, s, now), Snapshot: s}, nil
 }
 
-// changeError gives a change that was not made its exit status.
+// changeError gives a change that was not made its exit status, and says what is changed all the same.
 func changeError(err error, d *maintenance.Done) error {
+	state := "nothing was changed"
+	switch {
+	case d.Halfway():
+		state = fmt.Sprintf("run %s was begun, and the next change finishes it", d.Run.ID)
+	case d.Changed():
+		state = ""
+	case d != nil && len(d.Room) > 0:
+		state = fmt.Sprintf("what no row names was removed in run %s, nothing else was changed", d.Room[len(d.Room)-1].ID)
+	}
+	said := err
+	if state != "" && !strings.Contains(err.Error(), state) {
+		said = fmt.Errorf("%w; %s", err, state)
+	}
 	var damage *store.Damage
 	var missing *maintenance.Missing
 	var unreadable *maintenance.Unreadable
-	var changed *maintenance.Changed
 	var denied *maintenance.Denied
 	var gone *maintenance.NoRow
 	switch {
@@ -205,20 +220,15 @@ func changeError(err error, d *maintenance.Done) error {
 	case errors.As(err, &gone):
 		return &Error{Exit: ExitFailed, Code: "not-found", Err: err, Details: map[string]any{"key": gone.Key, "path": gone.Store}}
 	case errors.As(err, &damage):
-		return &Error{Exit: ExitRefused, Code: "damaged", Err: fmt.Errorf("%w; nothing was changed", err), Details: map[string]any{"path": damage.Path, "byte": damage.Offset, "reason": damage.Reason}}
-	case errors.As(err, &missing), errors.As(err, &unreadable):
-		return &Error{Exit: ExitRefused, Err: fmt.Errorf("%w; nothing was changed", err)}
-	case errors.As(err, &changed), errors.Is(err, lock.ErrBusy):
-		return &Error{Exit: ExitBusy, Err: err}
+		return &Error{Exit: ExitRefused, Code: "damaged", Err: said, Details: map[string]any{"path": damage.Path, "byte": damage.Offset, "reason": damage.Reason}}
+	case errors.As(err, &missing), errors.As(err, &unreadable), errors.Is(err, journal.ErrRefused):
+		return &Error{Exit: ExitRefused, Err: said}
 	case errors.Is(err, context.Canceled):
-		if d != nil && d.Run != nil && d.Run.Unfinished() {
-			return &Error{Exit: ExitInterrupted, Err: fmt.Errorf("interrupted in run %s; the next change finishes it", d.Run.ID)}
-		}
-		return &Error{Exit: ExitInterrupted, Err: errors.New("interrupted; nothing was changed")}
-	case errors.Is(err, journal.ErrUnfinished):
-		return &Error{Exit: ExitBusy, Err: err}
+		return &Error{Exit: ExitInterrupted, Err: errors.New("interrupted; " + or(state, "the change is done"))}
+	case errors.Is(err, lock.ErrBusy), errors.Is(err, journal.ErrChanged), errors.Is(err, journal.ErrUnfinished):
+		return &Error{Exit: ExitBusy, Err: said}
 	}
-	return err
+	return said
 }
 
 // reportCleanup says what was, or would be, done.
@@ -226,6 +236,7 @@ func (c *Call) reportCleanup(all []cleaned, p *maintenance.Policy, dry bool) err
 	var failed failures
 	exit := ExitDone
 	for _, x := range all {
+		c.remarkRecovered(x.done)
 		if x.err != nil {
 			if len(all) == 1 {
 				return x.err
@@ -270,11 +281,18 @@ func (c *Call) reportCleanup(all []cleaned, p *maintenance.Policy, dry bool) err
 	return nil
 }
 
-// remarkRun tells what is to know of a run beside its actions.
-func (c *Call) remarkRun(d *maintenance.Done) {
+// remarkRecovered tells what became of runs that were cut short.
+func (c *Call) remarkRecovered(d *maintenance.Done) {
+	if d == nil {
+		return
+	}
 	for _, r := range d.Recovered {
 		c.Warnf("an earlier run, %s, had been cut short and was %s: %s", r.Run.ID, r.Did, r.Why)
 	}
+}
+
+// remarkRun tells what is to know of a run beside its actions.
+func (c *Call) remarkRun(d *maintenance.Done) {
 	for _, p := range d.Plan.Problems {
 		c.Warnf("%s", p)
 	}

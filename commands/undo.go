@@ -2,12 +2,15 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"oc/commands/term"
 	"oc/maintenance"
 	"oc/maintenance/journal"
+	"oc/store/lock"
 	"oc/store/span"
 )
 
@@ -54,7 +57,8 @@ func runUndo(ctx context.Context, c *Call) error {
 	for _, err := range problems {
 		c.Warnf("%v", err)
 	}
-	fits := func(p *maintenance.Past) bool { return index == "" || p.Facts.Store == index }
+	fits := func(p *maintenance.Past) bool { return index == "" || maintenance.SameStore(p.Facts.Store, index) }
+	all = slices.DeleteFunc(all, func(p maintenance.Past) bool { return !fits(&p) && p.ID != c.Arg(0) && p.ID != c.String("expire") })
 	switch {
 	case c.Bool("list"):
 		return c.listRuns(all, len(problems) > 0)
@@ -101,7 +105,7 @@ func (c *Call) takeBack(ctx context.Context, runs []maintenance.Past, dry bool) 
 		_, outcomes, err := p.Undo(ctx, dry)
 		back = append(back, takenBack{p, outcomes})
 		if err != nil {
-			failed = changeError(fmt.Errorf("take back run %s: %w", p.ID, err), nil)
+			failed = undoError(fmt.Errorf("take back run %s: %w", p.ID, err))
 			break
 		}
 	}
@@ -178,6 +182,20 @@ func (c *Call) takeBack(ctx context.Context, runs []maintenance.Past, dry bool) 
 	return nil
 }
 
+// undoError gives what was not taken back its exit status.
+func undoError(err error) error {
+	exit := ExitFailed
+	switch {
+	case errors.Is(err, context.Canceled):
+		exit = ExitInterrupted
+	case errors.Is(err, lock.ErrBusy), errors.Is(err, journal.ErrChanged), errors.Is(err, journal.ErrUnfinished):
+		exit = ExitBusy
+	case errors.Is(err, journal.ErrRefused):
+		exit = ExitRefused
+	}
+	return &Error{Exit: exit, Err: err}
+}
+
 func (c *Call) listRuns(all []maintenance.Past, partial bool) error {
 	if c.JSON() {
 		err := c.Document(func(p *span.Printer) error {
@@ -236,7 +254,7 @@ func (c *Call) expire(ctx context.Context, all []maintenance.Past, which string)
 		}
 		freed, err := r.Journal.Expire(ctx, r.ID)
 		if err != nil {
-			return changeError(fmt.Errorf("give up the bytes of run %s: %w", r.ID, err), nil)
+			return undoError(fmt.Errorf("give up the bytes of run %s: %w", r.ID, err))
 		}
 		total += freed
 		n++

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"oc/config"
 	"oc/maintenance/journal"
 	"oc/store"
+	"oc/store/jsonfile"
 	"oc/store/lock"
 )
 
@@ -58,8 +60,9 @@ func FactsOf(r *journal.Run) (f Facts) {
 type Done struct {
 	Plan      *Plan
 	Snapshot  *Snapshot
-	Run       *journal.Run // nil where nothing was to be done
-	Skipped   []Skip       // actions that were not done after all
+	Run       *journal.Run   // nil where nothing was to be done
+	Room      []*journal.Run // of a purge that changes rows too: what was removed before, for the room that a new store takes
+	Skipped   []Skip         // actions that were not done after all
 	Recovered []journal.Recovery
 	Expired   []string // runs whose saved bytes were given up now
 }
@@ -73,10 +76,20 @@ type Skip struct {
 // Freed is what the files that went had, and Saved what of it is kept for undo,
 // in bytes on disk.
 func (d *Done) Freed() (freed, saved int64) {
-	if d.Run == nil {
-		return 0, 0
+	for _, r := range append(slices.Clone(d.Room), d.Run) {
+		if r != nil {
+			freed, saved = freed+r.Freed, saved+r.Saved
+		}
 	}
-	return d.Run.Freed, d.Run.Saved
+	return freed, saved
+}
+
+// Halfway says that the change was begun and is neither done nor taken back: the next one finishes it, or rolls it back.
+func (d *Done) Halfway() bool { return d != nil && d.Run != nil && d.Run.State == journal.Applying }
+
+// Changed says that the change is done.
+func (d *Done) Changed() bool {
+	return d != nil && d.Run != nil && d.Run.State == journal.Done && !slices.Contains(d.Room, d.Run)
 }
 
 // Changed is a store that is being changed by somebody else: it was planned
@@ -91,16 +104,24 @@ func (e *Changed) Error() string {
 func (e *Changed) Is(target error) bool { return target == journal.ErrChanged }
 
 // Home is the directory in whose .oc the runs of a store are kept: the state,
-// or the store's own where no agent of the state has that store.
+// or the store's own where no agent of the state has that store, by whatever
+// path.
 func Home(c *config.Config, index string) string {
+	is := func(path string) bool { return SameStore(path, index) }
 	agents := c.StoreAgents()
-	if slices.ContainsFunc(agents, func(id string) bool { return c.StorePath(id) == index }) ||
+	if slices.ContainsFunc(agents, func(id string) bool { return is(c.StorePath(id)) }) ||
 		slices.ContainsFunc(c.DiskAgents(), func(d config.DiskAgent) bool {
-			return d.Store == index || filepath.Join(d.Sessions, config.StoreFile) == index
+			return is(d.Store) || is(filepath.Join(d.Sessions, config.StoreFile))
 		}) {
 		return realDir(c.StateDir)
 	}
 	return realDir(filepath.Dir(index))
+}
+
+// SameStore tells whether two paths lead to one store, links of directories
+// followed.
+func SameStore(a, b string) bool {
+	return a == b || filepath.Base(a) == filepath.Base(b) && realPath(a) == realPath(b)
 }
 
 // Journal opens the journal for a store. It touches nothing.
@@ -117,6 +138,7 @@ func (w *Worker) Journal(index string) (*journal.Journal, error) {
 			add(filepath.Dir(w.Config.StorePath(id)))
 		}
 	}
+	add(filepath.Dir(realStore(index)))
 	slices.Sort(roots[1:])
 	return journal.Open(journal.Options{Base: home, Roots: roots, Now: w.Now, Wait: w.Wait, FS: w.FS, Resolver: rowMerger{}})
 }
@@ -143,13 +165,23 @@ func realPath(path string) string {
 	return filepath.Join(realDir(filepath.Dir(path)), filepath.Base(path))
 }
 
+// realStore is where a store is written: its own path, or where the link leads
+// that has its name.
+func realStore(index string) string {
+	if real, err := filepath.EvalSymlinks(index); err == nil {
+		return real
+	}
+	return realPath(index)
+}
+
 // Apply plans a change of the store of a target and applies it. What a killed
 // run has left is finished or rolled back first. make gets the snapshot and
 // returns the plan; it is called again when the store has changed meanwhile.
 //
 // The error is a *row.Damage or *Missing for a store that is not fit to be
 // changed, a *Changed, a *journal.RoomError, lock.ErrBusy, or one of the
-// system; all is then as before, unless Done.Run says otherwise.
+// system; all is then as before, unless Done.Halfway, or a Done.Room, says
+// otherwise.
 func (w *Worker) Apply(ctx context.Context, t store.Target, p *Policy, make func(*Snapshot) (*Plan, error)) (*Done, error) {
 	j, err := w.Journal(t.Index)
 	if err != nil {
@@ -164,6 +196,10 @@ func (w *Worker) Apply(ctx context.Context, t store.Target, p *Policy, make func
 			return d, err
 		}
 		err := w.apply(ctx, j, d)
+		var room *journal.RoomError
+		if errors.As(err, &room) {
+			room.Purge = w.Purge
+		}
 		if !errors.Is(err, journal.ErrChanged) {
 			return d, err
 		}
@@ -187,18 +223,51 @@ func (w *Worker) apply(ctx context.Context, j *journal.Journal, d *Done) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	if err := w.free(d); err != nil {
+		return err
+	}
 	steps, of, err := w.steps(d)
 	if err != nil {
 		return err
 	}
+	if w.Purge {
+		// What no row needs goes first, and makes room for the store without the rows.
+		first, rest := purgeOrder(steps, of)
+		if len(first) > 0 && len(rest) > 0 {
+			if err := w.run(ctx, j, d, first, of); err != nil {
+				return err
+			}
+			d.Room, steps = append(d.Room, d.Run), rest
+		} else {
+			steps = append(first, rest...)
+		}
+	}
+	if err := w.run(ctx, j, d, steps, of); err != nil {
+		return err
+	}
+	keep := w.Keep
+	if keep == 0 {
+		keep = DefaultKeep
+	}
+	if d.Expired, _, err = j.ExpireOlder(ctx, keep); err != nil {
+		d.Plan.Problems = append(d.Plan.Problems, fmt.Sprintf("the saved bytes of old runs are still there: %v", err))
+	}
+	return nil
+}
+
+// run gives steps to the journal.
+func (w *Worker) run(ctx context.Context, j *journal.Journal, d *Done, steps []journal.Step, of map[string]*Action) error {
 	facts := Facts{Command: w.Command, Group: w.Group, Agent: d.Plan.Agent, Store: d.Plan.Store}
-	for i := range d.Plan.Actions {
-		switch a := &d.Plan.Actions[i]; {
-		case !a.Applies:
-		case a.Kind == DropRow || a.Kind == PutRow:
-			facts.Rows++
-		case a.Kind == Move || a.Kind == Remove:
+	for i := range steps {
+		switch steps[i].Kind {
+		case journal.Move, journal.Remove:
 			facts.Files++
+		default:
+			for k := range d.Plan.Actions {
+				if a := &d.Plan.Actions[k]; a.Applies && (a.Kind == DropRow || a.Kind == PutRow) {
+					facts.Rows++
+				}
+			}
 		}
 	}
 	said, err := json.Marshal(facts)
@@ -217,12 +286,68 @@ func (w *Worker) apply(ctx context.Context, j *journal.Journal, d *Done) (err er
 			d.Skipped = append(d.Skipped, Skip{of[s.Path], s.Skipped})
 		}
 	}
-	keep := w.Keep
-	if keep == 0 {
-		keep = DefaultKeep
+	return nil
+}
+
+// purgeOrder parts the steps of a purge: archives, temporary files and what
+// else no row names, in this order; then the rows and what goes with them.
+func purgeOrder(steps []journal.Step, of map[string]*Action) (first, rest []journal.Step) {
+	rank := func(s journal.Step) int {
+		switch of[s.Path].Class {
+		case jsonfile.Archive:
+			return 0
+		case jsonfile.Temp:
+			return 1
+		}
+		return 2
 	}
-	if d.Expired, _, err = j.ExpireOlder(ctx, keep); err != nil {
-		return fmt.Errorf("the change is done; giving up the bytes of old runs failed: %w", err)
+	for _, s := range steps {
+		if s.Kind == journal.Remove && of[s.Path].Key == "" {
+			first = append(first, s)
+		} else {
+			rest = append(rest, s)
+		}
+	}
+	slices.SortStableFunc(first, func(a, b journal.Step) int { return rank(a) - rank(b) })
+	return first, rest
+}
+
+// free looks once more, when nobody else plans, whether what the plan takes is
+// in use by now: the lock of its transcript is held, or a transcript is there
+// that was missing. The plan is made again then. What is written is seen by the
+// stamps of the steps.
+func (w *Worker) free(d *Done) error {
+	s := d.Snapshot
+	taken := map[string]bool{}
+	for i := range d.Plan.Actions {
+		a := &d.Plan.Actions[i]
+		switch {
+		case !a.Applies:
+		case a.Kind == Move || a.Kind == Remove:
+			taken[filepath.Base(a.Target)] = true
+		case a.Kind == DropRow:
+			r, ok := s.Row(a.Key)
+			if !ok {
+				continue
+			}
+			taken[filepath.Base(r.File)], taken[r.ID+".jsonl"] = true, true
+			if a.Rule == FixMissing && r.Content == Gone && r.File != "" {
+				if _, err := os.Stat(r.File); err == nil {
+					return fmt.Errorf("%s is there by now: %w", r.File, journal.ErrChanged)
+				}
+			}
+		}
+	}
+	reports, err := lock.Scan(s.Dir, w.Machine, w.Now())
+	if err != nil {
+		return err
+	}
+	for _, r := range reports {
+		base := strings.TrimSuffix(filepath.Base(r.Path), lock.Suffix)
+		stem := strings.TrimSuffix(base, ".jsonl")
+		if _, known := s.heldNames[base]; !known && r.State.Holds() && (taken[base] || taken[stem+".trajectory.jsonl"] || taken[stem+".trajectory-path.json"]) {
+			return fmt.Errorf("%s is locked by now: %w", strings.TrimSuffix(r.Path, lock.Suffix), journal.ErrChanged)
+		}
 	}
 	return nil
 }
@@ -286,14 +411,6 @@ func storeStep(s *Snapshot, p *Plan) (journal.Step, error) {
 	if s.Absent {
 		return journal.Step{Kind: journal.Create, Phase: journal.Swap, Path: realPath(s.Store), Mode: 0o600, Content: write}, nil
 	}
-	path := realPath(s.Store)
-	if s.Linked { // the file that the link leads to is the store
-		real, err := filepath.EvalSymlinks(s.Store)
-		if err != nil {
-			return journal.Step{}, fmt.Errorf("follow the link %s: %w", s.Store, err)
-		}
-		path = real
-	}
 	stamp := journal.StampOf(s.Info)
-	return journal.Step{Kind: journal.Replace, Phase: journal.Swap, Path: path, Content: write, Expect: &stamp, Hook: rowHook}, nil
+	return journal.Step{Kind: journal.Replace, Phase: journal.Swap, Path: realStore(s.Store), Content: write, Expect: &stamp, Hook: rowHook}, nil
 }

@@ -62,6 +62,11 @@ func (j *Journal) back(r *Run, i int, how taking) (o Outcome, err error) {
 			return o, err
 		}
 	}
+	if s.Kind == Replace && !how.dry {
+		if err := j.finishTrade(s); err != nil {
+			return o, err
+		}
+	}
 	now, err := j.fs.Lstat(s.Path)
 	if err != nil {
 		return o, err

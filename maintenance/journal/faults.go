@@ -115,6 +115,10 @@ func (f *Faults) Move(from, to string) error {
 	return f.then("move", to, func() error { return f.FS.Move(from, to) })
 }
 
+func (f *Faults) Exchange(a, b string) error {
+	return f.then("exchange", b, func() error { return f.FS.Exchange(a, b) })
+}
+
 func (f *Faults) Link(from, to string) error {
 	return f.then("link", to, func() error { return f.FS.Link(from, to) })
 }

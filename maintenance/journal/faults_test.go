@@ -368,7 +368,7 @@ func TestOrderOfDurability(t *testing.T) {
 		"chmod " + filepath.Join(d, "keep.jsonl"),
 		"fsync-dir " + d,
 		"fsync " + filepath.Join(d, "sessions.json.*.tmp"),
-		"rename " + filepath.Join(d, "sessions.json"),
+		"exchange " + filepath.Join(d, "sessions.json"),
 		"fsync-dir " + d,
 		"move " + filepath.Join(d, "b.jsonl.deleted.2026-11-30T12-00-00.000Z"),
 		"remove " + filepath.Join(d, "c.jsonl"),

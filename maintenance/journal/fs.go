@@ -17,6 +17,7 @@ type FS interface {
 
 	Rename(from, to string) error // replaces what is there
 	Move(from, to string) error   // fails when the new name exists
+	Exchange(a, b string) error   // each gets the other's name, in one; errors.ErrUnsupported where that cannot be
 	Link(from, to string) error
 	Symlink(target, name string) error
 	Remove(name string) error // a file, or an empty directory

@@ -17,3 +17,7 @@ func (system) Move(from, to string) error {
 	}
 	return nil
 }
+
+func (system) Exchange(a, b string) error {
+	return exchanged(a, b, unix.RenamexNp(a, b, unix.RENAME_SWAP))
+}

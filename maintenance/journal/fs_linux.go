@@ -17,3 +17,7 @@ func (system) Move(from, to string) error {
 	}
 	return nil
 }
+
+func (system) Exchange(a, b string) error {
+	return exchanged(a, b, unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE))
+}

@@ -2,4 +2,8 @@
 
 package journal
 
+import "errors"
+
 func (system) Move(from, to string) error { return moveChecked(from, to) }
+
+func (system) Exchange(string, string) error { return errors.ErrUnsupported }

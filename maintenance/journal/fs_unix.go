@@ -34,6 +34,17 @@ func noRoom(err error) bool {
 
 func otherDevice(err error) bool { return errors.Is(err, syscall.EXDEV) }
 
+// exchanged is the error of an exchange: file systems that know none say so in several ways.
+func exchanged(a, b string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.ENOTSUP):
+		return errors.ErrUnsupported
+	}
+	return &os.LinkError{Op: "exchange", Old: a, New: b, Err: err}
+}
+
 // noLinks says that the file system, or its guard against links to the files of others, gives a file no second name there.
 func noLinks(err error) bool {
 	for _, e := range []error{syscall.EPERM, syscall.ENOTSUP, syscall.ENOSYS, syscall.EXDEV, syscall.EMLINK} {

@@ -53,6 +53,7 @@ var (
 type RoomError struct {
 	Dir        string
 	Need, Free int64
+	Purge      bool // nothing is saved already
 }
 
 func (e *RoomError) Error() string {
@@ -60,7 +61,11 @@ func (e *RoomError) Error() string {
 	if e.Need > 0 {
 		what = fmt.Sprintf(" (%d bytes needed, %d free)", e.Need, e.Free)
 	}
-	return fmt.Sprintf("%s: %v for what must be written before anything changes%s; make room, or give --purge to save nothing", e.Dir, ErrNoRoom, what)
+	remedy := "make room, or give --purge to save nothing"
+	if e.Purge {
+		remedy = "nothing is saved already, so make room in another way"
+	}
+	return fmt.Sprintf("%s: %v for what must be written before anything changes%s; %s", e.Dir, ErrNoRoom, what, remedy)
 }
 
 // Unwrap makes errors.Is find ErrNoRoom.

@@ -1,10 +1,13 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // small files that are replaced are read again at the last moment.
@@ -132,10 +135,96 @@ func (j *Journal) swap(path, temp string, content func(io.Writer) error, like, n
 				return fmt.Errorf("%w: its bytes are others", ErrChanged)
 			}
 		}
-		return j.fs.Rename(temp, path)
+		return j.fs.Rename(temp, outName(temp))
 	}()
 	if err != nil {
 		_ = j.fs.Remove(temp)
+		return err
+	}
+	return j.trade(outName(temp), path, now)
+}
+
+// outName is the name of a new file that is whole, and of what comes out when it goes in: a file of this name is never half written.
+func outName(temp string) string {
+	dir, base := filepath.Split(temp)
+	parts := strings.Split(base, ".")
+	if n := len(parts); n > 3 {
+		return dir + strings.Join(slices.Delete(parts, n-3, n-2), ".") // without the number of the process, as OpenClaw may have it, too
+	}
+	return temp + ".tmp"
+}
+
+// trade puts a new file in the place of one that is still as now says, and loses nothing that somebody else puts there at the very moment:
+// the two change names, and what came out is looked at. Where a file system cannot do that, the new file replaces what is there. What
+// stays under the name out after an error is looked at by sweep.
+func (j *Journal) trade(out, path string, now Stamp) error {
+	fresh, err := j.fs.Lstat(out)
+	if err != nil {
+		return err
+	}
+	err = j.fs.Exchange(out, path)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return j.fs.Rename(out, path)
+	}
+	if err != nil {
+		return errors.Join(err, j.fs.Remove(out))
+	}
+	came, err := j.fs.Lstat(out)
+	if err != nil {
+		return err
+	}
+	if !came.Same(now) {
+		return errors.Join(fmt.Errorf("%w: %s", ErrChanged, difference(came, now)), j.giveBack(out, path, func(s Stamp) (bool, error) { return s.Same(fresh), nil }))
+	}
+	return j.fs.Remove(out)
+}
+
+// giveBack undoes a trade: what came out goes in again, and the new file goes. What was put there since stays: it is newer.
+func (j *Journal) giveBack(out, path string, ours func(Stamp) (bool, error)) error {
+	if err := j.fs.Exchange(out, path); err != nil {
+		return err
+	}
+	came, err := j.fs.Lstat(out)
+	if err != nil {
+		return err
+	}
+	if mine, err := ours(came); err != nil {
+		return err
+	} else if mine {
+		return j.fs.Remove(out)
+	}
+	return j.fs.Rename(out, path)
+}
+
+// finishTrade ends a trade that was cut short: what is neither what the file held before the run nor what the run wrote is somebody's, and
+// came out of the path.
+func (j *Journal) finishTrade(s *Step) error {
+	out := outName(s.Temp)
+	if err := j.reach(out); err != nil {
+		return err
+	}
+	ours := func(is Stamp) (bool, error) {
+		if is.Same(s.Before) {
+			return true, nil
+		}
+		mine, err := j.holds(out, is, s.After)
+		if err == nil && !mine && s.Before.SHA256 != "" {
+			mine, err = j.holds(out, is, s.Before)
+		}
+		return mine, err
+	}
+	is, err := j.fs.Lstat(out)
+	if err != nil || is.Type == Absent {
+		return err
+	}
+	if mine, err := ours(is); err != nil {
+		return err
+	} else if mine {
+		return j.fs.Remove(out)
+	}
+	err = j.giveBack(out, s.Path, ours)
+	if missing(err) {
+		return j.fs.Move(out, s.Path)
 	}
 	return err
 }

@@ -74,6 +74,13 @@ func (j *Journal) recover(ctx context.Context, r *Run) (Recovery, error) {
 	begun := r.Steps
 	stands := true
 	for i := range r.Steps {
+		if r.Steps[i].Kind == Replace {
+			if err := j.finishTrade(&r.Steps[i]); err != nil {
+				return rec, err
+			}
+		}
+	}
+	for i := range r.Steps {
 		s := &r.Steps[i]
 		if s.Phase == Clear {
 			begun = r.Steps[:i]

@@ -192,6 +192,11 @@ func (j *Journal) sweep(r *Run) error {
 		if s.Temp == "" || s.Kind == Chmod {
 			continue
 		}
+		if s.Kind == Replace {
+			if err := j.finishTrade(s); err != nil {
+				return fmt.Errorf("look at %s: %w", outName(s.Temp), err)
+			}
+		}
 		names := []string{s.Temp}
 		if s.Kind == Move {
 			names = append(names, s.tempIn(s.Path))

@@ -316,13 +316,14 @@ func TestChangedMeanwhile(t *testing.T) {
 		{"e.jsonl", "sessions.json", RolledBack},
 		{"sessions.json", "c.jsonl", Done},
 		{"sessions.json", "b.jsonl", Done},
+		{"sessions.json", "sessions.json", RolledBack}, // in the very moment
 	} {
 		base := scratch(t)
 		plan := scene(t, base)()
 		d := filepath.Join(base, "agents/main/sessions")
 		f := &Faults{FS: quick{OS()}}
 		f.Watch = func(op, name string) {
-			if (op == "move" || op == "rename") && name == filepath.Join(d, c.when) {
+			if (op == "move" || op == "exchange") && name == filepath.Join(d, c.when) {
 				put(t, filepath.Join(d, c.file), "someone wrote\n", 0o600, 0)
 			}
 		}
