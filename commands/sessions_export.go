@@ -231,7 +231,8 @@ func (x *exported) write(ctx context.Context, c *Call, w io.Writer) (err error) 
 			if x.raw {
 				return r.Raw
 			}
-			out, masked := r.Raw, false
+			var out []byte
+			var masked bool
 			if r.Err != nil {
 				text := redactor.Redact(string(r.Raw))
 				out, masked = []byte(text), text != string(r.Raw)

@@ -47,7 +47,6 @@ type tail struct {
 	order   []string
 	print   func(store.Step)
 	limit   int
-	bad     int
 	opened  time.Time
 	follows bool
 }
