@@ -8,14 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"io"
-	"os"
-	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 
-	"oc/store/agentdb"
 	"oc/transcript"
 )
 
@@ -54,45 +49,28 @@ type Found struct {
 	Unread  map[*Volume]bool // those that could not be read to their end
 }
 
-// piece is how much of a file one worker takes at a time.
-const pieceSize = 32 << 20
-
 // Run searches the volumes on all processors. An error is that of ctx; what
 // could not be read is in Found.
 func (q *Search) Run(ctx context.Context, volumes []*Volume) (*Found, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	jobs := q.jobs(ctx, volumes)
-	workers := make([]*searcher, max(1, min(runtime.GOMAXPROCS(0), len(jobs))))
-	shared := &searching{Search: q, seed: maphash.MakeSeed(), volumes: volumes, found: make([]atomic.Bool, len(volumes))}
-	next := atomic.Int64{}
-	var wg sync.WaitGroup
-	for i := range workers {
-		w := &searcher{searching: shared, top: top{limit: q.Limit, at: map[uint64]int{}}, seen: map[uint64]bool{}, f: Found{Volumes: map[*Volume]bool{}, Unread: map[*Volume]bool{}}}
-		workers[i] = w
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				n := int(next.Add(1)) - 1
-				if n >= len(jobs) {
-					return
-				}
-				jobs[n](ctx, w)
-			}
-		})
+	all := &searching{Search: q, seed: maphash.MakeSeed(), volumes: volumes, found: make([]atomic.Bool, len(volumes))}
+	p := pass{needle: q.Needle, volumes: volumes, done: q.Done}
+	if q.First {
+		p.skip = func(i int) bool { return all.found[i].Load() }
 	}
-	wg.Wait()
-	if err := ctx.Err(); err != nil {
+	takers, err := p.run(ctx, all.start)
+	if err != nil {
 		return nil, err
 	}
-	return q.merge(workers), nil
+	return q.merge(takers), nil
 }
 
 // merge puts together what the workers have found.
-func (q *Search) merge(workers []*searcher) *Found {
+func (q *Search) merge(takers []taker) *Found {
 	all := &Found{Volumes: map[*Volume]bool{}, Unread: map[*Volume]bool{}}
 	best := top{limit: q.Limit, at: map[uint64]int{}}
 	seen, lines := map[uint64]bool{}, 0
-	for _, w := range workers {
+	for _, x := range takers {
+		w := x.(*searcher)
 		all.Bytes += w.f.Bytes
 		all.Untimed += w.f.Untimed
 		all.Failed = append(all.Failed, w.f.Failed...)
@@ -121,50 +99,6 @@ func newest(a, b *Hit) int {
 	return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.Volume.order, b.Volume.order), cmp.Compare(b.Byte, a.Byte), cmp.Compare(b.Seq, a.Seq))
 }
 
-// A job is a part of the work.
-type job func(ctx context.Context, w *searcher)
-
-// jobs cut the work into parts, the largest first.
-func (q *Search) jobs(ctx context.Context, volumes []*Volume) []job {
-	type sized struct {
-		job
-		bytes int64
-	}
-	var all []sized
-	databases := map[string][]int{}
-	for i, v := range volumes {
-		v.order = i
-		switch {
-		case v.kept == inWindow:
-			databases[v.Path] = append(databases[v.Path], i)
-		case v.kept == inFile && !v.expand:
-			for from := int64(0); from == 0 || from < v.Bytes; from += pieceSize {
-				to := from + pieceSize
-				if to >= v.Bytes {
-					to = 1 << 62 // and what has been added since
-				}
-				all = append(all, sized{func(_ context.Context, w *searcher) { w.file(i, from, to) }, min(pieceSize, v.Bytes-from)})
-			}
-		default:
-			all = append(all, sized{func(ctx context.Context, w *searcher) { w.stream(ctx, i) }, 8 * v.Bytes})
-		}
-	}
-	for path, at := range databases {
-		slices.SortFunc(at, func(a, b int) int { return cmp.Compare(volumes[a].ID, volumes[b].ID) })
-		parts := min(len(at), 4*runtime.GOMAXPROCS(0))
-		for p := range parts {
-			part := at[p*len(at)/parts : (p+1)*len(at)/parts]
-			all = append(all, sized{func(ctx context.Context, w *searcher) { w.database(ctx, path, part) }, 1 << 60})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b sized) int { return cmp.Compare(b.bytes, a.bytes) })
-	jobs := make([]job, len(all))
-	for i := range all {
-		jobs[i] = all[i].job
-	}
-	return jobs
-}
-
 // searching is what the workers share.
 type searching struct {
 	*Search
@@ -182,132 +116,20 @@ type searcher struct {
 	f     Found
 }
 
-func (w *searcher) fail(i int, err error) {
-	if err == nil || errors.Is(err, transcript.ErrStop) || errors.Is(err, context.Canceled) {
-		return
-	}
-	v := w.volumes[i]
-	w.f.Unread[v] = true
-	w.f.Failed = append(w.f.Failed, fmt.Errorf("search %s: %w", &v.Conversation, err))
+func (s *searching) start() taker {
+	return &searcher{searching: s, top: top{limit: s.Limit, at: map[uint64]int{}}, seen: map[uint64]bool{}, f: Found{Volumes: map[*Volume]bool{}, Unread: map[*Volume]bool{}}}
 }
 
-func (w *searcher) done(bytes, volumes int64) {
-	w.f.Bytes += bytes
-	if w.Done != nil {
-		w.Done(bytes, volumes)
-	}
-}
+func (w *searcher) fresh() taker { return w.start() }
 
-func (w *searcher) file(i int, from, to int64) {
-	if w.First && w.found[i].Load() {
-		return
-	}
-	f, err := os.Open(w.volumes[i].Path)
-	if err != nil {
-		w.fail(i, err)
-		return
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		w.fail(i, err)
-		return
-	}
-	err = w.Needle.Sift(f, from, to, func(line []byte, at int64) error { return w.line(i, line, at, -1) })
-	w.fail(i, err)
-	w.done(min(info.Size(), to)-min(info.Size(), from), int64(b2i(to == 1<<62)))
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-func (w *searcher) stream(ctx context.Context, i int) {
-	v := w.volumes[i]
-	var from io.Reader
-	if v.kept == inArchive {
-		blob, err := v.blob(ctx)
-		if err != nil {
-			w.fail(i, err)
-			return
-		}
-		from = bytes.NewReader(blob)
-	} else {
-		f, err := os.Open(v.Path)
-		if err != nil {
-			w.fail(i, err)
-			return
-		}
-		defer f.Close()
-		from = f
-	}
-	plain, err := transcript.Decompress(from)
-	if err != nil {
-		w.fail(i, err)
-		return
-	}
-	defer plain.Close()
-	count := &counting{r: plain}
-	w.fail(i, w.Needle.SiftStream(count, func(line []byte, at int64) error { return w.line(i, line, at, -1) }))
-	w.done(count.n, 1)
-}
-
-type counting struct {
-	r io.Reader
-	n int64
-}
-
-func (c *counting) Read(b []byte) (int, error) {
-	n, err := c.r.Read(b)
-	c.n += int64(n)
-	return n, err
-}
-
-// database searches some windows of a database, whose ids follow each other.
-func (w *searcher) database(ctx context.Context, path string, part []int) {
-	byID := make(map[string]int, len(part))
-	for _, i := range part {
-		byID[w.volumes[i].ID] = i
-	}
-	var held searcher // what an attempt has found, until its snapshot is known to hold
-	err := agentdb.Read(ctx, path, func(db *agentdb.DB) error {
-		held = searcher{searching: w.searching, top: top{limit: w.Limit, at: map[uint64]int{}}, seen: map[uint64]bool{}, f: Found{Volumes: map[*Volume]bool{}, Unread: map[*Volume]bool{}}}
-		return db.Sweep(w.volumes[part[0]].ID, w.volumes[part[len(part)-1]].ID, func(id string, e agentdb.Event) error {
-			i, ok := byID[id]
-			switch {
-			case !ok || w.First && held.f.Volumes[w.volumes[i]]:
-				return nil
-			case e.Damage != nil:
-				held.fail(i, fmt.Errorf("event %d: %w", e.Seq, e.Damage))
-				return nil
-			}
-			held.f.Bytes += int64(len(e.Line)) + 1
-			if !w.Needle.May(e.Line) {
-				return nil
-			}
-			if err := held.line(i, e.Line, -1, e.Seq); !errors.Is(err, transcript.ErrStop) {
-				return err
-			}
-			return nil
-		})
-	})
-	if err != nil {
-		w.fail(part[0], err)
-		return
-	}
-	w.take(&held)
-	w.done(0, int64(len(part)))
-}
+func (w *searcher) looked(bytes int64) { w.f.Bytes += bytes }
 
 // take adds what another searcher has found.
-func (w *searcher) take(o *searcher) {
+func (w *searcher) take(x taker) {
+	o := x.(*searcher)
 	w.lines += o.lines
 	w.f.Untimed += o.f.Untimed
 	w.f.Failed = append(w.f.Failed, o.f.Failed...)
-	w.done(o.f.Bytes, 0)
 	for v := range o.f.Volumes {
 		w.f.Volumes[v] = true
 	}
@@ -320,6 +142,15 @@ func (w *searcher) take(o *searcher) {
 	for _, h := range o.top.hits {
 		w.top.add(h)
 	}
+}
+
+func (w *searcher) fail(i int, err error) {
+	if err == nil || errors.Is(err, transcript.ErrStop) || errors.Is(err, context.Canceled) {
+		return
+	}
+	v := w.volumes[i]
+	w.f.Unread[v] = true
+	w.f.Failed = append(w.f.Failed, fmt.Errorf("search %s: %w", &v.Conversation, err))
 }
 
 var bom = []byte{0xef, 0xbb, 0xbf}
@@ -355,7 +186,7 @@ func (w *searcher) line(i int, line []byte, at, seq int64) error {
 	}
 	w.lines++
 	w.f.Volumes[v] = true
-	h.hash = w.identity(&e, line)
+	h.hash = identity(w.seed, &e, line)
 	w.seen[h.hash] = true
 	if w.top.wants(&h) {
 		h.ID, h.Role, h.Part = string(e.ID), p.Role, p.Part
@@ -371,9 +202,9 @@ func (w *searcher) line(i int, line []byte, at, seq int64) error {
 
 // identity is the same for copies of one entry. Ids alone are too short to tell
 // a million entries apart, so the time counts too.
-func (w *searcher) identity(e *transcript.Entry, line []byte) uint64 {
+func identity(seed maphash.Seed, e *transcript.Entry, line []byte) uint64 {
 	var h maphash.Hash
-	h.SetSeed(w.seed)
+	h.SetSeed(seed)
 	if e.ID == nil || e.Stamp == nil {
 		h.Write(line) //nolint:errcheck // never fails
 		return h.Sum64()
