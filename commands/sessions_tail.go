@@ -48,6 +48,7 @@ type tail struct {
 	print   func(store.Step)
 	limit   int
 	opened  time.Time
+	was     string // how the stores looked then
 	follows bool
 }
 
@@ -152,7 +153,7 @@ func (t *tail) choose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.l, t.opened = l, time.Now()
+	t.l, t.opened, t.was = l, time.Now(), store.Look(storePaths(l)...)
 	var picked []*store.Row
 	if t.word != "" {
 		r, err := t.c.find(ctx, l, t.word)
@@ -189,6 +190,14 @@ func (t *tail) choose(ctx context.Context) error {
 		t.by[name] = r.Progress()
 	}
 	return nil
+}
+
+// storePaths are the files that change when a session begins, ends or is reset.
+func storePaths(l *listing) (paths []string) {
+	for _, s := range l.opened {
+		paths = append(paths, s.Path, s.Path+"-wal")
+	}
+	return paths
 }
 
 // look gives the steps since the last look, in the order of time; at the first look those of sessions that run come last, nearest to
@@ -249,7 +258,7 @@ func (t *tail) follow(ctx context.Context) error {
 			settle(changed)
 		case <-tick.C:
 		}
-		if time.Since(t.opened) > 2*time.Second {
+		if time.Since(t.opened) > 2*time.Second && store.Look(storePaths(t.l)...) != t.was {
 			if err := t.choose(ctx); err != nil && ctx.Err() == nil {
 				t.opened = time.Now() // a store that is being written; the next look may find it whole
 			}

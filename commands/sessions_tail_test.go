@@ -216,8 +216,12 @@ func TestTailFollowsIntoOneDocument(t *testing.T) {
 				written <- err
 				return
 			}
-			written <- fixtures.Alter(fixtures.Database(state, "main"),
-				fmt.Sprintf(`INSERT INTO transcript_events (session_id, seq, event_json, created_at) VALUES ('%s', 90, '%s', 1790000000000)`, talkID, rowOf("n1", "toolResult")))
+			path := fixtures.Database(state, "main")
+			err := fixtures.Alter(path, fmt.Sprintf(`INSERT INTO transcript_events (session_id, seq, event_json, created_at) VALUES ('%s', 90, '%s', 1790000000000)`, talkID, rowOf("n1", "toolResult")))
+			if err == nil {
+				err = os.Chtimes(path, time.Now(), time.Now()) // Alter keeps the time
+			}
+			written <- err
 		}()
 		a := at(t, state, "sessions", "tail", "main", "--follow", "--for", "2500ms", "--json")
 		if err := <-written; err != nil {

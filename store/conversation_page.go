@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"oc/store/agentdb"
 	"oc/store/span"
 	"oc/transcript"
 )
@@ -83,6 +84,11 @@ func ReadPart(ctx context.Context, all []*Conversation, want Part) (*Page, error
 	if len(all) == 1 && all[0].Plain() && all[0].Bytes > tailWorth && want.Limit > 0 && want == (Part{Limit: want.Limit, Bytes: want.Bytes}) {
 		return readEnd(all[0], want)
 	}
+	if len(all) == 1 && all[0].kept == inWindow && !all[0].Missing && all[0].Bytes > tailWorth && want.Limit > 0 && want == (Part{Limit: want.Limit, Bytes: want.Bytes}) {
+		if p, err := readNewest(ctx, all[0], want); p != nil || err != nil {
+			return p, err
+		}
+	}
 	var messages []Message
 	p, err := Walk(ctx, all, want, func(m Message) error {
 		messages = append(messages, m)
@@ -136,9 +142,10 @@ func (e *NoBranch) Error() string {
 
 // A spot is where a message is.
 type spot struct {
-	of *Conversation
-	at transcript.Place
-	ms int64
+	of     *Conversation
+	at     transcript.Place
+	ms     int64
+	spoken bool // by a user or an assistant; told of rows of databases alone, where a reset may keep such rows
 }
 
 type partReader struct {
@@ -171,7 +178,12 @@ func (r *partReader) survey(ctx context.Context, c *Conversation) error {
 			repeats[row.Line] = true
 		}
 		ms, _ := row.Time()
-		spots = append(spots, spot{c, row.Place, ms})
+		at := spot{of: c, at: row.Place, ms: ms}
+		if c.Rules == transcript.DatabaseRules {
+			role := transcript.Role(row.Message)
+			at.spoken = role == "user" || role == "assistant"
+		}
+		spots = append(spots, at)
 		return nil
 	})
 	if err != nil {
@@ -252,9 +264,10 @@ func (r *partReader) choose(tree *transcript.Tree, spots []spot, compactions map
 	} else {
 		rows, kept = tree.History()
 	}
+	whole, _ := tree.Branch()
 	byLine := func(s spot, line int) int { return s.at.Line - line }
 	var out []spot
-	if len(rows) > 0 && kept == 0 && r.want.Branch == "" {
+	if len(rows) > 0 && len(rows) == len(whole) && r.want.Branch == "" {
 		// The last compaction before an orphan stands for what it cut off.
 		first, _ := slices.BinarySearchFunc(spots, rows[0].Line, byLine)
 		for i := first - 1; i >= 0; i-- {
@@ -264,14 +277,13 @@ func (r *partReader) choose(tree *transcript.Tree, spots []spot, compactions map
 			}
 		}
 	}
-	for _, at := range rows {
-		if i, ok := slices.BinarySearchFunc(spots, at.Line, byLine); ok {
+	for n, at := range rows {
+		if i, ok := slices.BinarySearchFunc(spots, at.Line, byLine); ok && (n >= kept || spots[i].spoken) {
 			out = append(out, spots[i])
 		}
 	}
 	hidden := 0
 	if r.want.Branch == "" {
-		whole, _ := tree.Branch()
 		for _, at := range whole {
 			if _, ok := slices.BinarySearchFunc(spots, at.Line, byLine); ok {
 				hidden++
@@ -428,15 +440,98 @@ func readEnd(c *Conversation, want Part) (*Page, error) {
 		if row.Kind == transcript.Reset {
 			continue
 		}
-		m := Message{Of: c, Kind: row.Kind, ID: string(row.ID), Place: row.Place, Seq: len(p.Messages) + 1, Long: row.Long}
-		if span.KindOf(row.Message) == span.Object {
-			m.Raw = row.Message
-		}
-		m.ms(&row.Entry)
-		p.Messages = append(p.Messages, m)
+		p.Messages = append(p.Messages, tailMessage(c, row, len(p.Messages)+1))
 	}
 	if t.Whole && len(t.Rows) < want.Limit {
 		p.Total = len(p.Messages)
+	}
+	return p, nil
+}
+
+func tailMessage(c *Conversation, row *transcript.TailRow, seq int) Message {
+	m := Message{Of: c, Kind: row.Kind, ID: string(row.ID), Place: row.Place, Seq: seq, Long: row.Long}
+	if span.KindOf(row.Message) == span.Object {
+		m.Raw = row.Message
+	}
+	m.ms(&row.Entry)
+	return m
+}
+
+// readNewest reads the newest messages of a long window. It gives no page where
+// they alone do not tell the branch, or a reset is among them.
+func readNewest(ctx context.Context, c *Conversation, want Part) (*Page, error) {
+	var rows []transcript.TailRow
+	p := &Page{Total: -1}
+	whole, size := false, 0
+	err := agentdb.Read(ctx, c.Path, func(db *agentdb.DB) error {
+		if cold, err := db.Cold(c.ID); err != nil || cold != nil {
+			return err
+		}
+		rows, *p = nil, Page{Total: -1}
+		whole, size = false, 0
+		return db.Since(c.ID, -1, want.Limit*2+20, func(e agentdb.Event) error {
+			whole = whole || e.Seq == 0
+			at := transcript.Place{Line: int(e.Seq) + 1, Size: len(e.Line)}
+			row := transcript.TailRow{Place: at, Long: at.Size > LongRow}
+			line := e.Line
+			if row.Long {
+				line = bytes.Clone(line[:64<<10])
+			}
+			var err error
+			row.Entry, err = transcript.Parse(line)
+			switch {
+			case row.Long:
+				row.Message = transcript.StandIn(line)
+			case e.Damage != nil || err != nil:
+				code := transcript.NotJSON
+				if e.Damage != nil {
+					code, err = transcript.DamagedRow, e.Damage
+				}
+				if p.Broken++; len(p.Findings) < maxFlaws {
+					p.Findings = append(p.Findings, Flaw{c, transcript.Finding{Code: code, At: at, Why: err.Error()}})
+				}
+				return nil
+			}
+			rows = append(rows, row)
+			size += len(line)
+			for want.Bytes > 0 && size > want.Bytes && len(rows) > 1 {
+				size -= len(rows[0].Raw)
+				rows = rows[1:]
+			}
+			return nil
+		})
+	})
+	if err != nil || whole {
+		return nil, err
+	}
+	entries := make([]transcript.Entry, len(rows))
+	shown := 0
+	for i := range rows {
+		if entries[i] = rows[i].Entry; entries[i].Kind == transcript.Reset {
+			return nil, nil
+		}
+		if span.KindOf(entries[i].Message) == span.Object {
+			shown++
+		}
+	}
+	active, known := transcript.ActiveRows(entries)
+	if !known || len(active) == 0 {
+		return nil, nil
+	}
+	for _, i := range active {
+		if row := &rows[i]; span.KindOf(row.Message) == span.Object || row.Kind == transcript.Compaction {
+			p.Messages = append(p.Messages, tailMessage(c, row, len(p.Messages)+1))
+		}
+	}
+	if len(p.Messages) < want.Limit/20 {
+		return nil, nil // most of it is on other branches
+	}
+	p.OffBranch = max(0, shown-len(p.Messages))
+	if n := len(p.Messages) - want.Limit; n > 0 {
+		p.Messages = p.Messages[n:]
+		for i := range p.Messages {
+			p.Messages[i].Seq = i + 1
+		}
 	}
 	return p, nil
 }

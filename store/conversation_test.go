@@ -466,3 +466,68 @@ func TestDiffIsFair(t *testing.T) {
 		}
 	})
 }
+
+// The newest rows of a long window are those that all of it gives.
+func TestTheNewestOfAWindow(t *testing.T) {
+	talk := fixtures.Talk("11111111-2222-4333-8444-555555555555", fixtures.Now-fixtures.Day).Setup()
+	for i := range 80 {
+		talk.User(fmt.Sprint("question ", i)).Tool("exec", `{"command":"ls"}`, "out").Assistant(fmt.Sprint("answer ", i))
+		if i == 70 {
+			talk.Branch(2).User(strings.Repeat("long ", store.LongRow/4)).Compaction("short", 3)
+		}
+	}
+	dir := t.TempDir()
+	err := (fixtures.State{Agents: []fixtures.Agent{{ID: "main", Era: fixtures.SQLiteEra, Sessions: []fixtures.Session{{Key: "agent:main:main", ID: talk.ID, Updated: fixtures.Now, Talk: talk}}}}}).Write(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := rowOf(t, opened(t, dir, "main"), "agent:main:main").Conversation(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := store.ReadPart(context.Background(), []*store.Conversation{c}, store.Part{Limit: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Bytes = 1 << 40 // as if it were worth it
+	end, err := store.ReadPart(context.Background(), []*store.Conversation{c}, store.Part{Limit: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end.Total != -1 || len(end.Messages) != 60 {
+		t.Fatalf("total %d, %d messages", end.Total, len(end.Messages))
+	}
+	newest := end.Messages
+	long := 0
+	for i := range newest {
+		a, b := whole.Messages[i], newest[i]
+		if a.ID != b.ID || string(a.Raw) != string(b.Raw) || a.Time != b.Time || a.Kind != b.Kind || a.Long != b.Long {
+			t.Errorf("%s %s: %.80s and %.80s", a.ID, b.ID, a.Raw, b.Raw)
+		}
+		if b.Long {
+			long++
+		}
+	}
+	if long != 1 {
+		t.Errorf("%d long rows", long)
+	}
+}
+
+// A reset of a database hides what was before it, but for what users and assistants said from the first kept row on; nothing is lost.
+func TestResetsHide(t *testing.T) {
+	text := strings.Replace(rows(
+		said("a", "", "user", "1"), said("b", "a", "assistant", "2"), said("c", "b", "user", "3"), said("d", "c", "toolResult", "4"), said("e", "d", "assistant", "5"),
+		`{"type":"reset","id":"r","parentId":"e","reason":"new","firstKeptEntryId":"c"}`, said("f", "r", "user", "6"),
+	), `"version":3`, `"version":4`, 1)
+	c := copied(t, "t.jsonl", text)
+	p, err := store.ReadPart(context.Background(), []*store.Conversation{c}, store.Part{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"c", "e", "f"}, ids(p)); d != "" || p.Before != 3 || p.OffBranch != 0 {
+		t.Error(d, p.Before, p.OffBranch)
+	}
+	if p, err = store.ReadPart(context.Background(), []*store.Conversation{c}, store.Part{AllBranches: true}); err != nil || p.Total != 6 {
+		t.Errorf("%+v %v", p, err)
+	}
+}

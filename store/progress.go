@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -39,6 +40,7 @@ type Progress struct {
 
 	files []*grown // the transcript and the trajectory, in the file era
 	seqs  [2]int64 // last numbers seen of the same, in the other
+	was   string   // how the database's files looked
 	begun bool
 }
 
@@ -114,6 +116,10 @@ func (p *Progress) Next(ctx context.Context, limit int) ([]Step, error) {
 }
 
 func (p *Progress) fromDatabase(ctx context.Context, limit int) (steps []Step, err error) {
+	now := Look(p.Paths()...)
+	if p.begun && now == p.was {
+		return nil, nil
+	}
 	if p.begun {
 		limit = 0
 	}
@@ -144,8 +150,22 @@ func (p *Progress) fromDatabase(ctx context.Context, limit int) (steps []Step, e
 	if err != nil {
 		return nil, err
 	}
-	p.seqs, p.Bad = seqs, p.Bad+bad
+	p.seqs, p.Bad, p.was = seqs, p.Bad+bad, now
 	return steps, nil
+}
+
+// Look is how files look from outside: another text means that something was
+// written. Files that are not there count too.
+func Look(paths ...string) string {
+	var b strings.Builder
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			fmt.Fprintf(&b, "%d %d;", info.Size(), info.ModTime().UnixNano())
+		} else {
+			b.WriteString("-;")
+		}
+	}
+	return b.String()
 }
 
 // grown is a file of lines that is only added to, mostly.
