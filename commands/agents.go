@@ -19,7 +19,7 @@ func agents() *Command {
 		Short: "the agents of the installation and their stores",
 		Long:  "Without a further word it lists them, as oc agents list does.",
 		Run:   listAgents,
-		Sub: []*Command{{
+		Sub: []*Command{agentsDelete(), {
 			Name:  "list",
 			Short: "list agents with their era, store, rows and bytes",
 			Long: "Lists the configured agents and those that are only on disk: which era keeps their sessions, where, how many rows there are against the limit, and how many bytes " +

@@ -37,6 +37,7 @@ var (
 type changed struct {
 	cleaned
 	keys     []string // that were asked for, as they stand in the store
+	left     []string // what stays although it has to do with what went
 	inferred bool     // the row of a restored session is not the one that was lost
 }
 
@@ -203,6 +204,9 @@ func (c *Call) reportVerb(v verb, all []changed, dry bool) error {
 			continue
 		}
 		c.remarkRun(x.done)
+		for _, what := range x.left {
+			c.Notef("left as it is: %s", what)
+		}
 		if x.inferred {
 			c.Warnf("the row of this session was not saved anywhere: that of %s is inferred from the name of its archive", x.keys[0])
 		}
@@ -210,11 +214,11 @@ func (c *Call) reportVerb(v verb, all []changed, dry bool) error {
 			exit = max(exit, ExitFailed)
 		}
 		for _, k := range x.done.Plan.Protected {
-			if k.Key == "" {
+			if k.Key == "" && !x.done.Plan.Empty() {
 				c.Notef("%s stays: %s", k.Target, k.Reason)
 				continue
 			}
-			c.Warnf("%s was not %s: %s", k.Key, v.past, k.Reason)
+			c.Warnf("%s was not %s: %s", or(k.Key, k.Target), v.past, k.Reason)
 			if k.Rule == maintenance.Locked {
 				exit = max(exit, ExitBusy)
 			} else {
@@ -293,6 +297,13 @@ func verbMembers(p *span.Printer, v verb, x changed, dry bool) {
 		p.End()
 	}
 	p.End()
+	if x.left != nil {
+		p.Key("left").Array()
+		for _, what := range x.left {
+			p.String(what)
+		}
+		p.End()
+	}
 	planMembers(p, x.done, 0)
 	if !dry {
 		doneMembers(p, x.done)

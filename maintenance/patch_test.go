@@ -27,14 +27,26 @@ func TestChange(t *testing.T) {
 		{"no pin where none is", `{"updatedAt":5}`, Patch{Unpin: true}, nil},
 		{"a time ahead stays", `{"updatedAt":9e12,"label":"x"}`, Patch{Unset: []string{"label"}}, map[string]any{"updatedAt": 9e12}},
 		{"out, whatever it holds", `{"updatedAt":5,"status":{"odd":1}}`, Patch{Unset: []string{"status", "label"}}, map[string]any{"updatedAt": at}},
-		{"a model", `{"updatedAt":5,"model":"m1","modelProvider":"p1","contextTokens":9,"fallbackNoticeReason":"x","authProfileOverride":"p1:me","authProfileOverrideSource":"user"}`, Patch{Model: "p2/m/2", Default: "p1/m1"},
-			map[string]any{"updatedAt": at, "providerOverride": "p2", "modelOverride": "m/2", "modelOverrideSource": "user", "liveModelSwitchPending": true}},
-		{"a model of the same provider", `{"updatedAt":5,"modelProvider":"p1","model":"m1","authProfileOverride":"p1:me"}`, Patch{Model: "p1/m2", Default: "p1/m1"},
-			map[string]any{"updatedAt": at, "providerOverride": "p1", "modelOverride": "m2", "modelOverrideSource": "user", "liveModelSwitchPending": true, "authProfileOverride": "p1:me"}},
-		{"the default model", `{"updatedAt":5,"providerOverride":"p2","modelOverride":"m2","modelOverrideSource":"user","model":"m2","modelProvider":"p2"}`, Patch{Model: "p1/m1", Default: "p1/m1"},
-			map[string]any{"updatedAt": at, "liveModelSwitchPending": true}},
-		{"no model of its own", `{"updatedAt":5,"providerOverride":"p2","modelOverride":"m2","modelOverrideSource":"auto","modelOverrideFallbackOriginModel":"x"}`, Patch{Unset: []string{"model"}, Default: "p1/m1"},
-			map[string]any{"updatedAt": at}},
+		{
+			"a model", `{"updatedAt":5,"model":"m1","modelProvider":"p1","contextTokens":9,"fallbackNoticeReason":"x","authProfileOverride":"p1:me","authProfileOverrideSource":"user"}`,
+			Patch{Model: "p2/m/2", Default: "p1/m1"},
+			map[string]any{"updatedAt": at, "providerOverride": "p2", "modelOverride": "m/2", "modelOverrideSource": "user", "liveModelSwitchPending": true},
+		},
+		{
+			"a model of the same provider", `{"updatedAt":5,"modelProvider":"p1","model":"m1","authProfileOverride":"p1:me"}`,
+			Patch{Model: "p1/m2", Default: "p1/m1"},
+			map[string]any{"updatedAt": at, "providerOverride": "p1", "modelOverride": "m2", "modelOverrideSource": "user", "liveModelSwitchPending": true, "authProfileOverride": "p1:me"},
+		},
+		{
+			"the default model", `{"updatedAt":5,"providerOverride":"p2","modelOverride":"m2","modelOverrideSource":"user","model":"m2","modelProvider":"p2"}`,
+			Patch{Model: "p1/m1", Default: "p1/m1"},
+			map[string]any{"updatedAt": at, "liveModelSwitchPending": true},
+		},
+		{
+			"no model of its own", `{"updatedAt":5,"providerOverride":"p2","modelOverride":"m2","modelOverrideSource":"auto","modelOverrideFallbackOriginModel":"x"}`,
+			Patch{Unset: []string{"model"}, Default: "p1/m1"},
+			map[string]any{"updatedAt": at},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := taken(t, `{"a": {"label": "other", "updatedAt": 7}, "k": `+c.row+`}`)

@@ -17,6 +17,8 @@ const (
 	Rewrite Kind = "rewrite"  // swap the store Target for what NewStore gives
 	Move    Kind = "move"     // rename the file Target to To
 	Remove  Kind = "remove"   // unlink the file Target
+
+	RemoveDir Kind = "remove-dir" // remove the directory Target, empty by then
 )
 
 // An Action is one change.

@@ -372,6 +372,8 @@ func (w *Worker) steps(d *Done) (steps []journal.Step, of map[string]*Action, er
 				return nil, nil, err
 			}
 			add(s, a)
+		case RemoveDir:
+			add(journal.Step{Kind: journal.RemoveDir, Phase: journal.Clear, Path: realPath(a.Target)}, a)
 		case Move, Remove:
 			s := journal.Step{Kind: journal.Move, Phase: a.phase(), Path: realPath(a.Target)}
 			if a.Kind == Remove {

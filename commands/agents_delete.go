@@ -1,0 +1,154 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"oc/config"
+	"oc/maintenance"
+	"oc/store"
+	"oc/store/row"
+)
+
+func agentsDelete() *Command {
+	return &Command{
+		Name:  "delete",
+		Args:  "ID",
+		Short: "remove an agent's sessions and directory",
+		Long: "Removes the rows and transcripts of an agent and its directory below agents, with all that is in it; oc undo brings all of it back. In a store that several agents share " +
+			"its sessions are deleted as oc sessions delete does it. Its entry and its bindings in the configuration, and its workspace, are left as they are, and told. The default agent " +
+			"stays, and so does one with a session that is in use. It asks on a terminal, and needs --yes elsewhere.",
+		Flags: []Flag{dryFlag, yesFlag, keepUndoFlag, purgeFlag, besideGatewayFlag},
+		Examples: []Example{
+			{"oc agents delete garden --dry-run", "what would go"},
+			{"oc agents delete garden --yes", "without asking"},
+		},
+		Exits: verbExits,
+		Run:   deleteAgent,
+	}
+}
+
+func deleteAgent(ctx context.Context, c *Call) error {
+	cfg, err := c.load()
+	if err != nil {
+		return err
+	}
+	if cfg.Broken {
+		return Refusef("the configuration %s cannot be read, so where agents keep their sessions is not known; repair it first", cfg.ConfigFile)
+	}
+	a, err := findAgent(cfg, c.Arg(0))
+	if err != nil {
+		return err
+	}
+	s, err := store.Open(ctx, cfg, a.target)
+	if err != nil {
+		return changeError(storeError(s, err), nil)
+	}
+	if err := changeable(s); err != nil {
+		return err
+	}
+	if s.Other != nil && s.Other.Rows != 0 {
+		return Refusef("agent %s has sessions in the database %s too; this oc changes stores of the file era only, nothing was changed", a.id, s.Other.Path)
+	}
+	inside := strings.HasPrefix(a.target.Index, a.dir+string(filepath.Separator))
+	var keys []string
+	for i := range s.Rows {
+		of := row.KeyAgent(s.Rows[i].Key)
+		switch {
+		case of == a.id || inside && of == "":
+			keys = append(keys, s.Rows[i].Key)
+		case inside && len(sharers(cfg, a)) > 0:
+			return Refusef("the store %s in the directory of agent %s keeps sessions of agent %s too, such as %s; nothing was changed", a.target.Index, a.id, of, s.Rows[i].Key)
+		case inside:
+			keys = append(keys, s.Rows[i].Key)
+		}
+	}
+	v := verb{past: "deleted", asks: true, goes: !inside && len(keys) > 0, plan: func(snapshot *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+		f, err := snapshot.Walk(ctx, a.dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range f.Odd {
+			c.Warnf("%s stays: it is neither a file nor a directory of OpenClaw's", path)
+		}
+		return maintenance.RemoveAgent(snapshot, keys, f, c.Now())
+	}}
+	return c.apply(ctx, cfg, v, []changed{{cleaned: cleaned{target: a.target}, keys: keys, left: a.left(cfg)}}, fmt.Sprintf("agent %s with %s", a.id, plural(len(keys), "session", "sessions")))
+}
+
+// oneAgent is an agent, configured or on disk.
+type oneAgent struct {
+	id     string
+	dir    string // its own below agents, there or not
+	target store.Target
+}
+
+func findAgent(cfg *config.Config, word string) (a oneAgent, err error) {
+	a.id = config.NormalizeAgentID(word)
+	if a.id == cfg.DefaultAgent() || a.id == config.MainAgent {
+		return a, Refusef("agent %s is the one that OpenClaw falls back to, so it is not deleted", a.id)
+	}
+	a.dir = filepath.Join(cfg.StateDir, "agents", a.id)
+	disk := cfg.DiskAgents()
+	if i := slices.IndexFunc(disk, func(d config.DiskAgent) bool { return d.ID == a.id }); i >= 0 {
+		a.dir = disk[i].Dir
+	}
+	for _, t := range store.StrangerTargets(cfg) {
+		if t.Agent == a.id {
+			a.target = t
+		}
+	}
+	agent, configured := cfg.Agent(a.id)
+	if configured {
+		targets, err := store.Targets(cfg, store.Pick{Agent: a.id})
+		if err != nil {
+			return a, err
+		}
+		a.target = targets[0]
+	}
+	// An id is not bent into shape here: what goes is what was named.
+	if said := strings.TrimSpace(word); a.target.Index == "" || !strings.EqualFold(said, a.id) && (!configured || said != agent.RawID) {
+		return a, Failf("there is no agent %q in the configuration or on disk; oc agents list shows those that there are", word)
+	}
+	return a, nil
+}
+
+// sharers are the other agents that keep their sessions in the store of an agent.
+func sharers(cfg *config.Config, a oneAgent) []string {
+	return slices.DeleteFunc(cfg.StoreAgents(), func(id string) bool { return id == a.id || cfg.StorePath(id) != a.target.Index })
+}
+
+// left is what stays of an agent: where the configuration speaks of it, and its workspace.
+func (a *oneAgent) left(cfg *config.Config) (all []string) {
+	say := func(n *config.Node, what string) {
+		path, line, _ := n.Place()
+		all = append(all, fmt.Sprintf("%s (%s, line %d)", what, path, line))
+	}
+	if agent, ok := cfg.Agent(a.id); ok {
+		say(agent.Entry, "its entry in the configuration")
+		if dir, ok := agent.Entry.At("workspace").Str(); ok {
+			all = append(all, "its workspace "+dir)
+		}
+		if dir := cfg.AgentDir(a.id); !strings.HasPrefix(dir, a.dir+string(filepath.Separator)) {
+			all = append(all, "its directory "+dir)
+		}
+	}
+	if list, ok := cfg.Value("bindings"); ok {
+		for _, n := range list.Items {
+			if id, ok := n.At("agentId").Str(); ok && config.NormalizeAgentID(id) == a.id {
+				say(n, "a binding to it")
+			}
+		}
+	}
+	if list, ok := cfg.Value("tools", "agentToAgent", "allow"); ok {
+		for _, n := range list.Items {
+			if id, ok := n.Str(); ok && config.NormalizeAgentID(id) == a.id {
+				say(n, "its place in tools.agentToAgent.allow")
+			}
+		}
+	}
+	return all
+}
