@@ -23,6 +23,8 @@ type talk struct {
 	key string     // "" for these
 	id  string
 	all []*store.Conversation // the oldest first
+
+	sight *sight
 }
 
 // current is the transcript that is read where nothing else is asked for.
@@ -68,6 +70,10 @@ func (c *Call) talkBeside(ctx context.Context, word string, lineage bool, other 
 			return nil, err
 		}
 	}
+	seen, err := c.sight(l.cfg, l.opened)
+	if err != nil {
+		return nil, err
+	}
 	r, err := c.find(ctx, l, word)
 	var e *Error
 	if errors.As(err, &e) && e.Code == "not-found" {
@@ -80,14 +86,20 @@ func (c *Call) talkBeside(ctx context.Context, word string, lineage bool, other 
 				if !lineage {
 					kept = kept[len(kept)-1:]
 				}
-				return &talk{l: l, id: kept[0].ID, all: kept}, nil
+				if !seen.searches(&store.Volume{Agent: s.Agent}) {
+					return nil, &Error{Exit: ExitFailed, Code: "forbidden", Err: fmt.Errorf("the transcript %s is not for %s: %s", word, seen.Caller, seen.warning())}
+				}
+				return &talk{l: l, id: kept[0].ID, all: kept, sight: seen}, nil
 			}
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	t := &talk{l: l, row: r, key: r.Key, id: r.ID()}
+	if err := seen.reads(r); err != nil {
+		return nil, err
+	}
+	t := &talk{l: l, row: r, key: r.Key, id: r.ID(), sight: seen}
 	if lineage {
 		t.all, err = r.Conversations(ctx)
 	} else {

@@ -29,7 +29,7 @@ var partFlags = []Flag{
 	{Name: "branch", Value: "ENTRY", Help: "the branch that ends at this entry, instead of the active one"},
 	{Name: "all-branches", Help: "every message, in the order of writing"},
 	{Name: "archives", Help: "also what earlier transcripts of the session hold, the oldest first"},
-	sinceFlag, beforeFlag,
+	sinceFlag, beforeFlag, asFlag,
 }
 
 func sessionsMessages() *Command {
@@ -329,6 +329,7 @@ func (h *history) document(c *Call, p *span.Printer) {
 	}
 	p.End()
 	c.printTalk(p, t)
+	t.sight.print(p)
 	printFlaws(p, h.page)
 	t.l.failed.print(p)
 	p.End()

@@ -429,3 +429,31 @@ func TestReadingConversationsTouchesNothing(t *testing.T) {
 		})
 	}
 }
+
+// A session that asks sees what OpenClaw's tools would let it see: here itself, by whatever command.
+func TestConversationsOfOthersAreNotForASession(t *testing.T) {
+	for _, era := range eras {
+		dir := t.TempDir()
+		mine, other := fixtures.Talk(fixtures.IDOf("a"), fixtures.Now-fixtures.Day).User("mine"), fixtures.Talk(fixtures.IDOf("b"), fixtures.Now-fixtures.Day).User("not mine")
+		err := (fixtures.State{Config: `{tools: {sessions: {visibility: "self"}}}`, Agents: []fixtures.Agent{{ID: "main", Era: era, Sessions: []fixtures.Session{
+			{Key: "agent:main:explicit:a", ID: mine.ID, Updated: fixtures.Now, Talk: mine, Entry: `{"status":"running"}`},
+			{Key: "agent:main:explicit:b", ID: other.ID, Updated: fixtures.Now, Talk: other, Entry: `{"status":"running"}`},
+		}}}}).Write(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range [][]string{{"history"}, {"export"}, {"tail"}, {"diff", "agent:main:explicit:a"}} {
+			for key, exit := range map[string]int{"agent:main:explicit:a": ExitDone, "agent:main:explicit:b": ExitFailed, other.ID: ExitFailed} {
+				a := at(t, dir, append(append([]string{"sessions"}, command...), key, "--as", "agent:main:explicit:a")...)
+				if a.exit != exit || strings.Contains(a.out, "not mine") || exit == ExitFailed && !strings.Contains(a.errout, "is not for agent:main:explicit:a") {
+					t.Errorf("%s: %v %s: exit %d: %s", era, command, key, a.exit, a.errout)
+				}
+			}
+		}
+		doc := at(t, dir, "sessions", "tail", "--as", "agent:main:explicit:a", "--json").doc(t)
+		if n := len(doc["sessions"].([]any)); n != 1 {
+			t.Errorf("%s: %d sessions are watched", era, n)
+		}
+		want(t, "mode", dig(at(t, dir, "sessions", "history", mine.ID, "--as", "agent:main:explicit:a", "--json").doc(t), "visibility", "mode"), "self")
+	}
+}

@@ -25,7 +25,7 @@ func sessionsTail() *Command {
 			"With --follow it goes on as they are written, until it is interrupted or the time of --for is over. A session that begins to run joins in; one whose transcript is " +
 			"reset is followed into the new one.",
 		Flags: []Flag{
-			agentFlag, allAgentsFlag, storeFlag,
+			agentFlag, allAgentsFlag, storeFlag, asFlag,
 			{Name: "tail", Value: "N", Default: "80", Help: "how many steps of each session to begin with", Takes: "a whole number of at least 0, for example --tail 25", Check: IsWhole},
 			{Name: "follow", Short: "f", Help: "go on as more is written"},
 			{Name: "for", Value: "DURATION", Help: "with --follow: end after this time", Takes: "a duration, for example --for 10m", Check: IsDuration},
@@ -154,10 +154,17 @@ func (t *tail) choose(ctx context.Context) error {
 		return err
 	}
 	t.l, t.opened, t.was = l, time.Now(), store.Look(storePaths(l)...)
+	seen, err := t.c.sight(l.cfg, l.opened)
+	if err != nil {
+		return err
+	}
 	var picked []*store.Row
 	if t.word != "" {
 		r, err := t.c.find(ctx, l, t.word)
 		if err != nil {
+			return err
+		}
+		if err := seen.reads(r); err != nil {
 			return err
 		}
 		picked = []*store.Row{r}
@@ -166,6 +173,9 @@ func (t *tail) choose(ctx context.Context) error {
 		for _, s := range l.opened {
 			for i := range s.Rows {
 				r := &s.Rows[i]
+				if seen.reads(r) != nil {
+					continue
+				}
 				_, had := t.by[s.Path+"\x00"+r.Key]
 				if running(r) || had {
 					picked = append(picked, r)
