@@ -12,7 +12,7 @@ func sessions() *Command {
 		Examples: list.Examples,
 		Exits:    list.Exits,
 		Sub: []*Command{
-			list, sessionsShow(), sessionsCleanup(), sessionsSearch(), sessionsTrace(),
+			list, sessionsShow(), sessionsCleanup(), sessionsSearch(), sessionsTrace(), sessionsStats(),
 			sessionsMessages(), sessionsTail(), sessionsExport(), sessionsDiff(),
 			sessionsDelete(), sessionsArchive(), sessionsRestore(), sessionsReset(), sessionsPatch(),
 		},

@@ -431,3 +431,6 @@ func (p *sifter) lines(b []byte, last bool) error {
 }
 
 func trimBreak(line []byte) []byte { return bytes.TrimSuffix(line, []byte{'\r'}) }
+
+// Everything is a needle that every line may hold, to pass over all of them.
+func Everything() *Needle { return &Needle{} }
