@@ -433,3 +433,55 @@ func TestRestoreWhatOcDid(t *testing.T) {
 func linesBut(text, without string) []string {
 	return slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.Contains(line, without) })
 }
+
+// Sessions of several stores are changed in one go, and taken back in one go; a purge saves nothing, and a transcript that lies
+// elsewhere is told.
+func TestDeleteInSeveralStores(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(state, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("openclaw.json", `{agents: {list: [{id: "main", default: true}, {id: "ops"}]}}`)
+	write("agents/old/sessions/far.jsonl", "{}\n")
+	write("agents/main/sessions/sessions.json", `{"agent:main:a": {"sessionId": "a", "updatedAt": 1, "sessionFile": "`+filepath.Join(state, "agents/old/sessions/far.jsonl")+`"}}`)
+	write("agents/ops/sessions/sessions.json", `{"agent:ops:b": {"sessionId": "b", "updatedAt": 1}, "agent:ops:c": {"sessionId": "c", "updatedAt": 1}}`)
+	write("agents/ops/sessions/b.jsonl", "{}\n")
+	for _, agent := range []string{"main", "ops", "old"} {
+		calm(t, filepath.Join(state, "agents", agent, "sessions"))
+	}
+	env := quiet(t, fixtures.Now)
+	before := kept(t, state)
+	a := ocRun(t, state, env, "--state-dir", state, "sessions", "delete", "agent:main:a", "b", "--yes", "--json")
+	if a.exit != ExitDone {
+		t.Fatalf("exit %d: %s", a.exit, a.errout)
+	}
+	want(t, "stores", len(a.doc(t)["stores"].([]any)), 2)
+	if !strings.Contains(a.errout, "far.jsonl") {
+		t.Errorf("the transcript elsewhere is not told: %s", a.errout)
+	}
+	if back := ocRun(t, state, env, "--state-dir", state, "undo"); back.exit != ExitDone {
+		t.Fatalf("undo: exit %d: %s", back.exit, back.errout)
+	}
+	same(t, "the tree after undo", kept(t, state), before)
+
+	purged := ocRun(t, state, env, "--state-dir", state, "sessions", "delete", "agent:ops:b", "--yes", "--purge", "--json")
+	want(t, "exit", purged.exit, ExitDone)
+	doc := purged.doc(t)
+	want(t, "possible", dig(doc, "undo", "possible"), false)
+	if back := ocRun(t, state, env, "--state-dir", state, "undo", dig(doc, "undo", "run").(string)); back.exit != ExitFailed {
+		t.Errorf("a purge was taken back: exit %d", back.exit)
+	}
+	write("agents/main/sessions/sessions.json", "{")
+	for word, exit := range map[string]int{"agent:ops:c": ExitDone, "agent:main:a": ExitRefused} {
+		if a := ocRun(t, state, env, "--state-dir", state, "sessions", "archive", word); a.exit != exit {
+			t.Errorf("%s beside a damaged store: exit %d, want %d: %s", word, a.exit, exit, a.errout)
+		}
+	}
+}

@@ -23,6 +23,7 @@ func (d *draft) named() {
 	for _, key := range d.p.Keys {
 		if i, ok := d.s.byKey[key]; ok && d.gone[i] == "" && d.idle(i) {
 			d.drop(i, ByHand, "it was named to be deleted")
+			d.elsewhere(&d.s.Rows[i])
 		}
 	}
 }

@@ -26,6 +26,7 @@ type draft struct {
 	moved []int // by file: the action that moves or removes it, plus 1
 	files []Action
 	mends map[int]string
+	notes []string // what is to be known of what was asked
 	puts  []Action // rows that change for another reason, and new ones
 	added int      // of them new
 
@@ -164,7 +165,7 @@ func (d *draft) stayed() []Protected {
 
 // plan puts the draft in the order of applying.
 func (d *draft) plan() *Plan {
-	p := &Plan{Agent: d.s.Agent, Store: d.s.Store, Mode: d.p.Mode, Now: d.at, Protected: d.stayed(), Problems: slices.Clone(d.s.Problems)}
+	p := &Plan{Agent: d.s.Agent, Store: d.s.Store, Mode: d.p.Mode, Now: d.at, Protected: d.stayed(), Problems: slices.Concat(d.s.Problems, d.notes)}
 	p.Actions = make([]Action, 0, len(d.order)+len(d.mends)+len(d.puts)+len(d.files)+1)
 	for _, i := range d.order {
 		r := &d.s.Rows[i]

@@ -64,6 +64,7 @@ func Begin(s *Snapshot, key string, how Reset, now time.Time) (*Plan, error) {
 		return d.plan(), nil
 	}
 	d.put(i, d.anew(r, how, job), "a new session begins (%s); its id was %s", how.Reason, orNone(r.ID))
+	d.elsewhere(r)
 	uses := d.uses()
 	for _, f := range r.names {
 		uses[f]--

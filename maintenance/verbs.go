@@ -43,6 +43,14 @@ func (d *draft) idle(i int) bool {
 	return by == ""
 }
 
+// elsewhere notes that a row's transcript is not archived, because it lies
+// outside of the directory of the store.
+func (d *draft) elsewhere(r *Row) {
+	if r.File != "" && r.Written > 0 && !within(r.File, d.s.Dir) {
+		d.notes = append(d.notes, fmt.Sprintf("the transcript of %s, %s, lies outside of the directory of the store and stays as it is", r.Key, r.File))
+	}
+}
+
 // put writes a row anew. Where the new bytes are the old ones nothing happens.
 func (d *draft) put(i int, val []byte, format string, args ...any) {
 	r := &d.s.Rows[i]
