@@ -105,25 +105,33 @@ func TestHistoryAsOpenClaw(t *testing.T) {
 	}
 }
 
-// What a real gateway of 2026.7.35 answered to chat.history for the state that it left: the same messages, to the last member. oc's
-// history is that of the tool, which leaves out what they cost.
-func TestHistoryOfARecordedState(t *testing.T) {
-	root := t.TempDir()
-	unpack(t, golden+"/gateway/state-2026.7.35.tar.gz", root)
-	var want struct{ Messages []map[string]any }
-	readJSON(t, "testdata/chat-history-2026.7.35.json", &want)
-	doc := ocRun(t, root, quiet(t, fixtures.Now), "sessions", "history", "agent:main:main", "--include-tools", "--json", "--state-dir", root).doc(t)
-	got := map[any]any{}
-	for _, m := range doc["messages"].([]any) {
-		got[dig(m, "__openclaw", "id")] = m
-	}
-	if len(want.Messages) < 30 {
-		t.Fatalf("%d messages", len(want.Messages))
-	}
-	for _, m := range want.Messages {
-		delete(m, "usage")
-		if d := cmp.Diff(any(m), got[dig(m, "__openclaw", "id")]); d != "" {
-			t.Error(d)
+// What real gateways answered to chat.history for the states that they left: the same messages, to the last member. oc's history is that
+// of the tool, which leaves out what they cost and the details of results; what 2026.9.6 adds, where a message stood and the session of
+// its sender as an object, oc does not have.
+func TestHistoryOfRecordedStates(t *testing.T) {
+	for _, release := range []string{"2026.7.35", "2026.9.6"} {
+		root := t.TempDir()
+		unpack(t, golden+"/gateway/state-"+release+".tar.gz", root)
+		var want struct{ Messages []map[string]any }
+		readJSON(t, "testdata/chat-history-"+release+".json", &want)
+		doc := ocRun(t, root, quiet(t, fixtures.Now), "sessions", "history", "agent:main:main", "--include-tools", "--json", "--state-dir", root, "--all-branches").doc(t)
+		got := map[any]any{}
+		for _, m := range doc["messages"].([]any) {
+			got[dig(m, "__openclaw", "id")] = m
+		}
+		if len(want.Messages) < 30 {
+			t.Fatalf("%d messages", len(want.Messages))
+		}
+		for _, m := range want.Messages {
+			delete(m, "usage")
+			if release == "2026.9.6" {
+				delete(m, "details")
+				delete(m, "senderSession")
+				delete(m["__openclaw"].(map[string]any), "transcriptPosition")
+			}
+			if d := cmp.Diff(any(m), got[dig(m, "__openclaw", "id")]); d != "" {
+				t.Errorf("%s: %s", release, d)
+			}
 		}
 	}
 }

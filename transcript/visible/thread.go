@@ -99,9 +99,9 @@ type Shown struct {
 // neighbours. What an assistant sent through the message tool shows as its
 // reply where it said nothing else; a copy of what was delivered shows once;
 // heartbeats and their empty answers do not show, nor do announcements from
-// before the session began, at started (epoch ms; 0 if it is not known).
-// Messages are raw and may carry a Mark. Supplements that were only spoken are
-// not merged.
+// before the session began, at started (epoch ms; 0 if it is not known). The
+// sound of a message shows with the message. Messages are raw and may carry a
+// Mark.
 func Thread(messages [][]byte, units int, started int64) []Shown {
 	list := mirrored(announced(messages, started))
 	out := make([]Shown, 0, len(list))
@@ -121,6 +121,8 @@ func Thread(messages [][]byte, units int, started int64) []Shown {
 		case poll:
 			continue
 		case !forwarded && o.is("role", "assistant") && (!o.empty() || wasPoll) && acknowledges(o):
+			continue
+		case voiced(out, o):
 			continue
 		case len(out) > 0 && injectedTwice(m, out[len(out)-1].Message), last != nil && deliveredTwice(m, last):
 			continue

@@ -126,3 +126,22 @@ func TestHeartbeat(t *testing.T) {
 		}
 	}
 }
+
+// Whatever stands in messages, a thread of them is made, of valid JSON.
+func FuzzThread(f *testing.F) {
+	f.Add("{\"role\":\"user\",\"content\":\"hi\"}\n{\"role\":\"assistant\",\"content\":[{\"type\":\"toolUse\",\"name\":\"message\",\"input\":\"{\\\"action\\\":\\\"send\\\",\\\"text\\\":\\\"x\\\"}\"}]}\n{\"role\":\"tool\",\"output\":[{\"text\":\"{\\\"ok\\\":true}\"}]}\n{\"role\":\"assistant\",\"content\":\"NO_REPLY\"}")
+	f.Add("{\"role\":\"assistant\",\"content\":\"HEARTBEAT_OK <b>&nbsp;HEARTBEAT_OK!!\"}\n{\"role\":\"assistant\",\"openclawTtsSupplement\":{\"spokenText\":\"a\"},\"content\":[{},[]]}")
+	f.Fuzz(func(t *testing.T, text string) {
+		var messages [][]byte
+		for _, line := range bytes.Split([]byte(text), []byte("\n")) {
+			if json.Valid(line) && len(line) < 4096 {
+				messages = append(messages, Mark{ID: "x", Seq: len(messages) + 1}.With(line))
+			}
+		}
+		for _, s := range Thread(messages, 100, 5) {
+			if s.From < 0 || s.From >= len(messages) || !json.Valid(s.Message) {
+				t.Fatalf("%d %q", s.From, s.Message)
+			}
+		}
+	})
+}
