@@ -153,6 +153,9 @@ func (c *Call) mayChange(ctx context.Context, cfg *config.Config) error {
 		return nil
 	}
 	o := c.owner(ctx, cfg)
+	if ctx.Err() != nil { // the search was cut short, and its answer is none
+		return &Error{Exit: ExitInterrupted, Err: errors.New("interrupted; nothing was changed")}
+	}
 	if o.Life == gateway.None {
 		return nil
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"oc/config"
-	"oc/maintenance/journal"
 	"oc/store"
 	"oc/store/jsonfile"
 	"oc/store/lock"
@@ -103,7 +102,7 @@ func (s *Snapshot) read() (f *jsonfile.File, err error) {
 			return f, nil
 		}
 		if try == 3 {
-			return nil, fmt.Errorf("read the session store %s: %w", s.Store, journal.ErrChanged)
+			return nil, &Changed{s.Store}
 		}
 	}
 }

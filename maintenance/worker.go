@@ -196,10 +196,6 @@ func (w *Worker) Apply(ctx context.Context, t store.Target, p *Policy, make func
 			return d, err
 		}
 		err := w.apply(ctx, j, d)
-		var room *journal.RoomError
-		if errors.As(err, &room) {
-			room.Purge = w.Purge
-		}
 		if !errors.Is(err, journal.ErrChanged) {
 			return d, err
 		}
@@ -237,7 +233,10 @@ func (w *Worker) apply(ctx context.Context, j *journal.Journal, d *Done) (err er
 			if err := w.run(ctx, j, d, first, of); err != nil {
 				return err
 			}
-			d.Room, steps = append(d.Room, d.Run), rest
+			if d.Run.Skipped < d.Run.Total {
+				d.Room = append(d.Room, d.Run)
+			}
+			steps = rest
 		} else {
 			steps = append(first, rest...)
 		}

@@ -40,6 +40,7 @@ func (j *Journal) Apply(ctx context.Context, p Plan) (r *Run, err error) {
 		return r, fmt.Errorf("apply the plan: %w", err)
 	}
 	defer j.remember()()
+	j.purging = p.Purge
 	release, err := j.Lock(ctx)
 	if err != nil {
 		return r, err
@@ -80,7 +81,7 @@ func (j *Journal) Apply(ctx context.Context, p Plan) (r *Run, err error) {
 			draft.Steps = steps
 			return draft, j.purgeFull(ctx, draft, p.Progress)
 		}
-		return r, roomError(err, j.base)
+		return r, j.roomError(err, j.base)
 	}
 	r = draft
 	if err := j.stage(ctx, r, steps, vaults); err != nil {
@@ -90,7 +91,7 @@ func (j *Journal) Apply(ctx context.Context, p Plan) (r *Run, err error) {
 	if err := j.write(r); err != nil {
 		// Which of the two manifests stands is not known. Nothing may be cleared before it is the first.
 		r.State, r.Steps = Planned, nil
-		err = roomError(err, j.base)
+		err = j.roomError(err, j.base)
 		if e := j.write(r); e != nil {
 			return r, errors.Join(err, e)
 		}

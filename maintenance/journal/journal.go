@@ -90,6 +90,7 @@ type Journal struct {
 	wait     time.Duration
 	resolver Resolver
 	locked   bool
+	purging  bool
 	safe     map[string]bool // directories that were seen to be no links, during one call
 }
 

@@ -93,19 +93,19 @@ func (j *Journal) choose(r *Run, steps []Step) (vaults []int, err error) {
 func (j *Journal) stage(ctx context.Context, r *Run, steps []Step, vaults []int) (err error) {
 	for v := range r.Vaults {
 		if err := j.mkdir(r.Vaults[v].Dir); err != nil {
-			return fmt.Errorf("make %s: %w", r.Vaults[v].Dir, roomError(err, r.Vaults[v].Dir))
+			return fmt.Errorf("make %s: %w", r.Vaults[v].Dir, j.roomError(err, r.Vaults[v].Dir))
 		}
 		if err := j.stageVault(ctx, r, v, steps, vaults); err != nil {
-			return roomError(err, r.Vaults[v].Dir)
+			return j.roomError(err, r.Vaults[v].Dir)
 		}
 		r.Saved += r.Vaults[v].Bytes
 	}
 	return j.roomForNew(steps)
 }
 
-func roomError(err error, dir string) error {
+func (j *Journal) roomError(err error, dir string) error {
 	if noRoom(err) {
-		return fmt.Errorf("%w: %w", &RoomError{Dir: dir}, err)
+		return fmt.Errorf("%w: %w", &RoomError{Dir: dir, Purge: j.purging}, err)
 	}
 	return err
 }

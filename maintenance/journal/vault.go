@@ -180,7 +180,7 @@ func (j *Journal) room(dir string, need int64) error {
 		return err
 	}
 	if need += min(16<<20, total/100); free < need {
-		return &RoomError{Dir: dir, Need: need, Free: free}
+		return &RoomError{Dir: dir, Need: need, Free: free, Purge: j.purging}
 	}
 	return nil
 }
