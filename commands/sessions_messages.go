@@ -66,6 +66,7 @@ type history struct {
 
 	messages [][]byte // compact JSON, the oldest first
 	times    []int64  // of the rows, epoch ms
+	of       []*store.Conversation
 	beside   [][]part // calls of tools that stood beside the words of a message, which alone OpenClaw shows of it
 	bytes    int      // of the messages as a JSON array
 
@@ -148,6 +149,9 @@ func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
 	for i := range h.page.Messages {
 		m := &h.page.Messages[i]
 		mark := visible.Mark{ID: m.ID, Time: m.Time, Seq: m.Seq}
+		if len(h.talk.all) > 1 {
+			mark.Of = m.Of.ID
+		}
 		switch {
 		case m.Kind == transcript.Compaction && m.Raw == nil:
 			raws[i] = mark.Compaction()
@@ -193,7 +197,7 @@ func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
 			continue
 		}
 		list = append(list, s.Message)
-		h.times = append(h.times, h.page.Messages[s.From].Time)
+		h.times, h.of = append(h.times, h.page.Messages[s.From].Time), append(h.of, h.page.Messages[s.From].Of)
 		var beside []part
 		if n := len(transcript.Calls(raws[s.From])); n > 0 && !s.Reply && !h.page.Messages[s.From].Long && len(transcript.Calls(s.Message)) == 0 {
 			h.calls += n
@@ -222,7 +226,7 @@ func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
 		h.messages, standIn = list, false
 	}
 	cut := len(h.times) - len(h.messages)
-	h.times, h.beside = h.times[cut:], h.beside[cut:]
+	h.times, h.of, h.beside = h.times[cut:], h.of[cut:], h.beside[cut:]
 	h.dropped = standIn || len(h.messages) < selected
 	h.turn(shown)
 }

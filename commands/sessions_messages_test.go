@@ -465,3 +465,31 @@ func TestConversationsOfOthersAreNotForASession(t *testing.T) {
 		want(t, "mode", dig(at(t, dir, "sessions", "history", mine.ID, "--as", "agent:main:explicit:a", "--json").doc(t), "visibility", "mode"), "self")
 	}
 }
+
+// With --archives the lineage of a session reads as one conversation, and each transcript is named where it begins.
+func TestHistoryOfALineage(t *testing.T) {
+	state := talkState(t, fixtures.FileEra, fixtures.Talk(talkID, fixtures.Now-fixtures.Day).User("after the reset"))
+	gone := fixtures.Gone(talkID+".jsonl", "reset", fixtures.Now-2*fixtures.Day)
+	put(t, filepath.Join(state, "agents/main/sessions", gone), fixtures.Talk(talkID, fixtures.Now-3*fixtures.Day).User("before the reset").String())
+	doc := at(t, state, "sessions", "history", "main", "--archives", "--json").doc(t)
+	if d := cmp.Diff([]string{"before the reset", "after the reset"}, texts(doc)); d != "" {
+		t.Error(d)
+	}
+	want(t, "session id", dig(doc, "messages", 0, "__openclaw", "ofSessionId"), talkID)
+	want(t, "reason", dig(doc, "transcripts", 0, "reason"), "reset")
+	text := at(t, state, "sessions", "history", "main", "--archives").out
+	for _, line := range []string{"-- reset 2026-09-19", "-- the current transcript, " + talkID} {
+		if !strings.Contains(text, line) {
+			t.Errorf("no %q in\n%s", line, text)
+		}
+	}
+	day := fmt.Sprint(fixtures.Now - 2*fixtures.Day)
+	doc = at(t, state, "sessions", "history", "main", "--archives", "--json", "--before", day).doc(t)
+	if d := cmp.Diff([]string{"before the reset"}, texts(doc)); d != "" {
+		t.Error(d)
+	}
+	want(t, "otherTimes", dig(doc, "notShown", "otherTimes"), float64(1))
+	if doc = at(t, state, "sessions", "history", "main", "--archives", "--json", "--since", day).doc(t); len(texts(doc)) != 1 {
+		t.Errorf("%v", texts(doc))
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"oc/commands/term"
+	"oc/store"
 	"oc/store/span"
 	"oc/transcript"
 )
@@ -25,6 +26,9 @@ func (h *history) text(ctx context.Context, c *Call) {
 		if i > 0 {
 			out.Printf("\n")
 		}
+		if of := h.of[i]; len(h.talk.all) > 1 && (i == 0 || of != h.of[i-1]) {
+			out.Printf("%s\n\n", out.Paint(term.Dim, "-- "+origin(of)+" --"))
+		}
 		say(out, m, h.times[i], h.beside[i])
 	}
 	if parts := h.left(); len(parts) > 0 {
@@ -33,6 +37,14 @@ func (h *history) text(ctx context.Context, c *Call) {
 		}
 		out.Printf("%s\n", term.Styled(term.Wrap(term.Escape("Not shown: "+strings.Join(parts, "; ")+"."), out.Width(), "")))
 	}
+}
+
+// origin names a transcript among several.
+func origin(of *store.Conversation) string {
+	if of.Reason == store.Current {
+		return "the current transcript, " + of.ID
+	}
+	return fmt.Sprintf("%s %s, %s", of.Reason, term.Time(of.At.UnixMilli()), of.ID)
 }
 
 // nothing says why a page is empty.

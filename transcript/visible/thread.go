@@ -19,6 +19,7 @@ type Mark struct {
 	ID   string
 	Time int64 // of the row, epoch ms; 0 if it is not known
 	Seq  int
+	Of   string // the session id of the transcript, where there are several; "" says nothing
 }
 
 // With is a raw message with the mark among what OpenClaw notes of it, in the
@@ -38,9 +39,16 @@ func (m Mark) With(message []byte) []byte {
 	if m.Time != 0 {
 		note.set("recordTimestampMs", span.AppendFloat(nil, float64(m.Time)))
 	}
-	note.set("seq", span.AppendFloat(nil, float64(m.Seq)))
+	m.place(&note)
 	o.set("__openclaw", note.append(nil))
 	return o.append(nil)
+}
+
+func (m Mark) place(note *object) {
+	note.set("seq", span.AppendFloat(nil, float64(m.Seq)))
+	if m.Of != "" {
+		note.setText("ofSessionId", m.Of)
+	}
 }
 
 // Compaction is the message that a history has in place of a compaction.
@@ -55,7 +63,7 @@ func (m Mark) Compaction() []byte {
 	if m.ID != "" {
 		note.setText("id", m.ID)
 	}
-	note.set("seq", span.AppendFloat(nil, float64(m.Seq)))
+	m.place(&note)
 	o.set("__openclaw", note.append(nil))
 	return o.append(nil)
 }

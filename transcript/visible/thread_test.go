@@ -87,6 +87,7 @@ func TestMark(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{string(m.With([]byte(`{"role":"user","content":"x"}`))), `{"role":"user","content":"x","__openclaw":{"id":"a1","recordTimestampMs":1790000000000,"seq":7}}`},
 		{string(m.With([]byte(`{"__openclaw":{"senderIsOwner":true,"seq":1},"idempotencyKey":"k"}`))), `{"__openclaw":{"senderIsOwner":true,"seq":7,"id":"a1","idempotencyKey":"k","recordTimestampMs":1790000000000},"idempotencyKey":"k"}`},
+		{string(Mark{Seq: 2, Of: "s"}.Compaction()), `{"role":"system","content":[{"type":"text","text":"Compaction"}],"__openclaw":{"kind":"compaction","seq":2,"ofSessionId":"s"}}`},
 		{string(Mark{Seq: 2}.With([]byte(`{"__openclaw":5}`))), `{"__openclaw":{"seq":2}}`},
 		{string(m.Compaction()), `{"role":"system","content":[{"type":"text","text":"Compaction"}],"timestamp":1790000000000,"__openclaw":{"kind":"compaction","id":"a1","seq":7}}`},
 		{string(Oversized(m.With([]byte(`{"role":"toolResult","content":"xxx"}`)), 5)), `{"role":"toolResult","timestamp":5,"content":[{"type":"text","text":"[chat.history omitted: message too large]"}],"__openclaw":{"id":"a1","seq":7,"truncated":true,"reason":"oversized"}}`},
