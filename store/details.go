@@ -189,10 +189,9 @@ func appendSaid(all []Said, e *transcript.Entry, n int) []Said {
 		}
 		text = visible.Clean(text, visible.History)
 	}
-	if text = span.Trim(text); text == "" {
+	if text = span.Trim(visible.Show(text)); text == "" {
 		return all
 	}
-	text = visible.Redact(text)
 	if visible.Units(text) > saidUnits {
 		text, _ = visible.Cut(text, saidUnits)
 		text += "…"

@@ -40,12 +40,11 @@ type Named struct {
 // is redacted, and names are cut to 200 units.
 func Title(n Named, firstUser string) string {
 	for _, name := range []string{n.Label, n.DisplayName, n.Subject} {
-		if name = visible.Trim(name); name != "" {
-			return shown(name)
+		if name = shown(name); name != "" {
+			return name
 		}
 	}
-	if said := collapse(firstUser); said != "" {
-		said = visible.Redact(said)
+	if said := visible.ShowLine(firstUser); said != "" {
 		cut, longer := said, false
 		if visible.Units(said) > titleUnits {
 			cut, longer = visible.Cut(said, titleUnits-1)
@@ -68,9 +67,10 @@ func Title(n Named, firstUser string) string {
 	return id
 }
 
-// shown is a text as a listing shows it: redacted and cut to 200 units.
+// shown is a text as a listing shows it: without what cannot be seen, redacted
+// and cut to 200 units.
 func shown(s string) string {
-	s = visible.Redact(s)
+	s = visible.Trim(visible.Show(s))
 	if visible.Units(s) <= shownUnits {
 		return s
 	}
@@ -201,7 +201,10 @@ func (g *Glimpse) tail(b []byte) {
 			if said == "" || role == "assistant" && visible.Silent(said) {
 				continue
 			}
-			g.Preview, g.Speaker = shown(said), role
+			if said = shown(said); said == "" { // there was nothing to be seen
+				continue
+			}
+			g.Preview, g.Speaker = said, role
 			return
 		}
 	}

@@ -179,3 +179,30 @@ func BenchmarkGlance(b *testing.B) {
 		}
 	}
 }
+
+// A title and a preview show no secret that is disguised, parted or told in words, and nothing that a terminal obeys.
+func TestShownIsPlainAndMasked(t *testing.T) {
+	body := strings.Repeat("Ab3dE5", 6)
+	token := "gh" + "p_" + body
+	for _, said := range []string{
+		"look \u200b" + token[:3] + "\u200b" + token[3:], "look " + token[:2] + "\x1b[31m" + token[2:], "look " + token[:20] + "\n" + token[20:],
+		"look passwort: " + body, "look, the pass phrase is “" + body + "”", "look \x1b]0;" + token[:9] + "\x07" + token,
+	} {
+		raw, _ := json.Marshal(said)
+		file := lines(head, `{"type":"message","id":"a","parentId":null,"message":{"role":"user","content":`+string(raw)+`}}`)
+		g, err := Glance(strings.NewReader(file), int64(len(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for kind, text := range map[string]string{
+			"title": Title(Named{}, g.FirstUser), "preview": g.Preview, "label": Title(Named{Label: said}, ""), "name": Title(Named{DisplayName: said}, ""), "subject": Title(Named{Subject: said}, ""),
+		} {
+			if !strings.HasPrefix(text, "look") || strings.Contains(text, body[7:20]) || strings.Contains(text, body[20:30]) || strings.ContainsAny(text, "\x1b\x07\u200b") {
+				t.Errorf("%s of %q: %q", kind, said, text)
+			}
+		}
+	}
+	if got := Title(Named{Label: "\u200b\x1b[0m", DisplayName: "seen"}, ""); got != "seen" {
+		t.Errorf("%q", got)
+	}
+}
