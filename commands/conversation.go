@@ -215,10 +215,13 @@ func (c *Call) tellFlaws(p *store.Page) error {
 		}
 		c.Warnf("%s", text)
 	}
+	for _, u := range p.Unread {
+		c.Warnf("%s cannot be read: %v", u.Of, u.Err)
+	}
 	if p.Lost {
 		c.Warnf("a row that moves the end of the branch points at a row that is not there; what is shown may be more than one branch")
 	}
-	if p.Broken > 1 || p.Broken == 1 && !p.Torn {
+	if p.Broken > 1 || p.Broken == 1 && !p.Torn || len(p.Unread) > 0 {
 		return Status(ExitFailed)
 	}
 	return nil
@@ -226,11 +229,18 @@ func (c *Call) tellFlaws(p *store.Page) error {
 
 // printFlaws writes errors[].
 func printFlaws(p *span.Printer, page *store.Page) {
-	if page.Broken == 0 {
+	if page.Broken == 0 && len(page.Unread) == 0 {
 		return
 	}
 	texts := flaws(page)
 	p.Key("errors").Array()
+	for _, u := range page.Unread {
+		p.Object()
+		p.Key("code").String("unreadable")
+		p.Key("path").String(u.Of.Path)
+		p.Key("message").String(fmt.Sprintf("%s cannot be read: %v", u.Of, u.Err))
+		p.End()
+	}
 	for i, f := range page.Findings {
 		p.Object()
 		p.Key("code").String(string(f.Code))

@@ -108,13 +108,13 @@ func exportSession(ctx context.Context, c *Call) error {
 	}
 	c.remarkTalk(x.talk)
 	if x.masked > 0 {
-		c.Notef("credentials were masked in %d places of it; --raw leaves them", x.masked)
+		c.Notef("messages in which credentials were masked: %d; --raw leaves them", x.masked)
 	}
 	if x.hidden > 0 {
-		c.Notef("%d messages that are not for reading are not in it; --raw has them", x.hidden)
+		c.Notef("messages that are not for reading and not in it: %d; --raw has them", x.hidden)
 	}
 	if x.damaged > 0 {
-		c.Warnf("%d rows of the database cannot be read and are not in it", x.damaged)
+		c.Warnf("rows of the database that cannot be read and are not in it: %d", x.damaged)
 	}
 	if err := c.tellFlaws(x.page); err != nil {
 		return err

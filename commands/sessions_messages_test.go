@@ -493,3 +493,34 @@ func TestHistoryOfALineage(t *testing.T) {
 		t.Errorf("%v", texts(doc))
 	}
 }
+
+// One archive that cannot be read, one row of a database that is damaged: the rest is shown, and what is missing is told.
+func TestHistoryGoesOnAroundDamage(t *testing.T) {
+	state := talkState(t, fixtures.FileEra, fixtures.Talk(talkID, fixtures.Now-fixtures.Day).User("after the reset"))
+	gone := fixtures.Gone(talkID+".jsonl", "reset", fixtures.Now-2*fixtures.Day) + ".zst"
+	put(t, filepath.Join(state, "agents/main/sessions", gone), "\x28\xb5\x2f\xfdnot a stream")
+	for _, command := range []string{"history", "export"} {
+		a := at(t, state, "sessions", command, "main", "--archives")
+		if a.exit != ExitFailed || !strings.Contains(a.out, "after the reset") || !strings.Contains(a.errout, gone) {
+			t.Errorf("%s: exit %d: %s%s", command, a.exit, a.out, a.errout)
+		}
+	}
+	doc := at(t, state, "sessions", "history", "main", "--archives", "--json").doc(t)
+	want(t, "code", dig(doc, "errors", 0, "code"), "unreadable")
+
+	state = talkState(t, fixtures.SQLiteEra, fixtures.Talk(talkID, fixtures.Now-fixtures.Day).User("one").Assistant("two").User("three"))
+	if err := fixtures.Alter(fixtures.Database(state, "main"), "PRAGMA ignore_check_constraints = 1", `UPDATE transcript_events SET event_json = NULL, event_zstd = x'28b52ffd00', event_utf8_bytes = 50 WHERE seq = 2`); err != nil {
+		t.Fatal(err)
+	}
+	a := at(t, state, "sessions", "history", "main", "--json", "--all-branches")
+	doc = a.doc(t)
+	if d := cmp.Diff([]string{"one", "three"}, texts(doc)); d != "" || a.exit != ExitFailed {
+		t.Error(d, a.exit)
+	}
+	want(t, "code", dig(doc, "errors", 0, "code"), "damaged-row")
+	want(t, "broken", dig(doc, "notShown", "broken"), float64(1))
+	a = at(t, state, "sessions", "export", "main", "--format", "jsonl", "--raw")
+	if a.exit != ExitFailed || strings.Count(a.out, "\n") != 3 || !strings.Contains(a.errout, "rows of the database") {
+		t.Errorf("exit %d: %s%s", a.exit, a.out, a.errout)
+	}
+}

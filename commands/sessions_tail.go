@@ -126,7 +126,7 @@ func tailSessions(ctx context.Context, c *Call) error {
 // end says what could not be read.
 func (t *tail) end(ctx context.Context) error {
 	if n := t.unreadable(); n > 0 {
-		t.c.Warnf("%d rows that cannot be read are not among the steps", n)
+		t.c.Warnf("rows that cannot be read and are not among the steps: %d", n)
 	}
 	if err := ctx.Err(); err != nil {
 		return err

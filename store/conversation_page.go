@@ -41,14 +41,21 @@ type Page struct {
 	Untimed   int // messages without a time, which Since and Before leave out too; among Outside
 	Broken    int // rows that cannot be read
 	Findings  []Flaw
-	Lost      bool // the branch is not known: a leaf row points at nothing that was read
-	Torn      bool // the last line is cut, or being written
+	Unread    []Unread // conversations of several that could not be read
+	Lost      bool     // the branch is not known: a leaf row points at nothing that was read
+	Torn      bool     // the last line is cut, or being written
 }
 
 // A Flaw is a broken row and the conversation it is in.
 type Flaw struct {
 	Of *Conversation
 	transcript.Finding
+}
+
+// An Unread is a conversation that could not be read.
+type Unread struct {
+	Of  *Conversation
+	Err error
 }
 
 // maxFlaws are located; all are counted.
@@ -106,9 +113,16 @@ func Walk(ctx context.Context, all []*Conversation, want Part, f func(Message) e
 	p := &Page{}
 	r := partReader{page: p, want: want, several: len(all) > 1, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}}
 	for _, c := range all {
-		if err := r.survey(ctx, c); err != nil {
+		err := r.survey(ctx, c)
+		if err != nil && (ctx.Err() != nil || len(all) == 1) {
 			return nil, err
 		}
+		if err != nil {
+			p.Unread = append(p.Unread, Unread{c, err})
+		}
+	}
+	if len(p.Unread) == len(all) && len(all) > 0 {
+		return nil, p.Unread[0].Err
 	}
 	if want.Branch != "" && !r.branch {
 		return nil, &NoBranch{want.Branch, r.tips}
