@@ -59,17 +59,16 @@ func traceSession(ctx context.Context, c *Call) error {
 		return Usagef("%q means %d sessions: %s; give the key of one", word, len(keys), strings.Join(keys, ", "))
 	}
 	trail := store.TrailOf(word, rows)
-	seen, problems := trail.Follow(ctx, l.Corpus)
+	trail.Grow(l.Corpus)
+	all, problems := c.tracedRuns(ctx, l, trail) // first: rows that runs have saved tell the ids of what they moved
+	seen, more := trail.Follow(ctx, l.Corpus)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	seen = append(seen, trail.ImportsOf(l.cfg.StateDir)...)
-	var all []traced
-	for _, s := range seen {
+	problems = append(problems, more...)
+	for _, s := range append(seen, trail.ImportsOf(l.cfg.StateDir)...) {
 		all = append(all, traced{Sighting: s, back: wayBack(s)})
 	}
-	runs, more := c.tracedRuns(l, trail)
-	all, problems = append(all, runs...), append(problems, more...)
 	if len(all) == 0 {
 		l.Problems = append(l.Problems, problems...)
 		return c.nothingTraced(l, word)
@@ -125,7 +124,7 @@ func wayBack(s store.Sighting) string {
 	switch s.Kind {
 	case store.SeenRow:
 		if s.Row.Archived() {
-			return "it is kept and can be restored in OpenClaw"
+			return "oc sessions restore " + s.Key
 		}
 		return ""
 	case store.SeenTranscript:
@@ -134,6 +133,9 @@ func wayBack(s store.Sighting) string {
 		}
 		return "oc sessions history " + s.ID
 	case store.SeenArchive:
+		if (s.Reason == "deleted" || s.Reason == "reset") && filepath.Ext(s.Path) != ".sqlite" {
+			return "oc sessions restore " + filepath.Base(s.Path)
+		}
 		return "oc sessions history " + s.ID
 	case store.SeenCopy:
 		if s.Reason == store.Imported {
@@ -153,17 +155,10 @@ func wayBack(s store.Sighting) string {
 	return ""
 }
 
-// tracedRuns are the runs of oc that touched the session.
-func (c *Call) tracedRuns(l *library, trail *store.Trail) (all []traced, problems []error) {
+// tracedRuns are the runs of oc that touched the session. The trail grows by what they have saved of its row.
+func (c *Call) tracedRuns(ctx context.Context, l *library, trail *store.Trail) (all []traced, problems []error) {
 	w := &maintenance.Worker{Config: l.cfg, Now: c.Now, Wait: patience}
 	seen := map[string]bool{}
-	var marks [][]byte
-	for _, key := range trail.Keys {
-		marks = append(marks, span.Quote(nil, key))
-	}
-	for _, id := range trail.IDs {
-		marks = append(marks, []byte(id))
-	}
 	for _, s := range l.Stores {
 		past, errs := w.Past(s.Place().Store)
 		for _, err := range errs {
@@ -174,25 +169,24 @@ func (c *Call) tracedRuns(l *library, trail *store.Trail) (all []traced, problem
 		}
 		for i := range past {
 			p := &past[i]
-			if seen[p.Home+"\x00"+p.ID] {
+			name := p.Home + "\x00" + p.ID
+			if seen[name] || ctx.Err() != nil {
 				continue
 			}
-			seen[p.Home+"\x00"+p.ID] = true
 			run, err := p.Journal.Load(p.ID)
-			if err != nil {
-				if !errors.Is(err, journal.ErrRefused) { // of other roots: the journal of its store tells
-					problems = append(problems, err)
-				} else {
-					delete(seen, p.Home+"\x00"+p.ID)
-				}
+			if errors.Is(err, journal.ErrRefused) { // of other roots: the journal of its store tells
 				continue
 			}
-			steps := touching(run, marks)
-			if len(steps) == 0 {
+			if seen[name] = true; err != nil {
+				problems = append(problems, err)
+				continue
+			}
+			did := touching(p.Journal, run, trail)
+			if len(did) == 0 {
 				continue
 			}
 			x := traced{run: p.ID, Sighting: store.Sighting{Kind: seenRun, At: p.Created, Agent: p.Facts.Agent, Path: p.Facts.Store, Bytes: -1}}
-			x.Why = fmt.Sprintf("%s by oc: %s", p.Facts.Command, strings.Join(steps, ", "))
+			x.Why = fmt.Sprintf("%s: %s", p.Facts.Command, strings.Join(did, ", "))
 			if why := p.Possible(); why != "" {
 				x.Why += " (" + why + ")"
 			} else {
@@ -204,22 +198,46 @@ func (c *Call) tracedRuns(l *library, trail *store.Trail) (all []traced, problem
 	return all, problems
 }
 
-// touching says what the steps of a run did that name one of the marks.
-func touching(run *journal.Run, marks [][]byte) (did []string) {
+// How many steps of a run are named.
+const stepsNamed = 4
+
+// touching says what the steps of a run did to the session: to its row, and then to files that have its ids in their names.
+func touching(j *journal.Journal, run *journal.Run, trail *store.Trail) (did []string) {
+	note := func(st *journal.Step, what string) {
+		if st.Skipped != "" {
+			what += " (not done: " + st.Skipped + ")"
+		}
+		if len(did) == stepsNamed {
+			what = "and more"
+		}
+		if len(did) <= stepsNamed {
+			did = append(did, what)
+		}
+	}
 	for i := range run.Steps {
 		st := &run.Steps[i]
-		for _, mark := range marks {
-			if !bytes.Contains([]byte(filepath.Base(st.Path)), mark) && !bytes.Contains(st.Facts, mark) && !bytes.Contains(st.Payload, mark) {
-				continue
+		if st.Kind != journal.Replace || filepath.Ext(st.Path) != ".json" {
+			continue
+		}
+		var before bytes.Buffer
+		if j.Before(run, st, &before) != nil {
+			continue // given up, or damaged: oc undo says so
+		}
+		_, _ = span.Each(before.Bytes(), 0, func(key, val []byte) error {
+			if name, ok := span.Text(key); ok && trail.Row(name, bytes.Clone(val)) {
+				note(st, "changed "+filepath.Base(st.Path)+", which had the row "+name)
 			}
-			what := string(st.Kind) + " " + filepath.Base(st.Path)
-			if st.Skipped != "" {
-				what += " (not done: " + st.Skipped + ")"
+			return nil
+		})
+	}
+	for i := range run.Steps {
+		st := &run.Steps[i]
+		base := filepath.Base(st.Path)
+		for _, id := range trail.IDs {
+			if strings.Contains(strings.ToLower(base), strings.ToLower(id)) {
+				note(st, string(st.Kind)+" "+base)
+				break
 			}
-			if did = append(did, what); len(did) == 4 {
-				return append(did, "and more")
-			}
-			break
 		}
 	}
 	return did

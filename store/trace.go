@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"oc/store/jsonfile"
 	"oc/store/row"
@@ -58,6 +59,23 @@ func (t *Trail) addRow(r *Row) {
 		t.addID(id)
 	}
 }
+
+// Row tells whether a saved row is one of the session's, and adds what it tells.
+// val is its raw JSON.
+func (t *Trail) Row(key string, val []byte) bool {
+	e, err := row.New(key, val)
+	if err != nil || !t.hasKey(key) && !t.hasID(e.ID()) {
+		return false
+	}
+	t.addKey(key)
+	for _, id := range append(e.Texts(row.UsageFamilySessionIDs), e.ID()) {
+		t.addID(id)
+	}
+	return true
+}
+
+// Grow adds what the rows and transcripts of a corpus tell of each other.
+func (t *Trail) Grow(c *Corpus) { t.grow(c.Volumes, c.Stores) }
 
 func (t *Trail) hasKey(key string) bool {
 	return slices.ContainsFunc(t.Keys, func(k string) bool { return k == key || row.Canonical(k) == row.Canonical(key) })
@@ -264,8 +282,13 @@ func (t *Trail) ImportsOf(stateDir string) (seen []Sighting) {
 		if info, err := os.Stat(run.Manifest); err == nil {
 			x.At = info.ModTime().UnixMilli()
 		}
-		if raw, ok := span.Float(span.Member(text, "startedAt")); ok {
-			x.At = int64(raw)
+		began := span.Member(text, "startedAt")
+		if ms, ok := span.Float(began); ok {
+			x.At = int64(ms)
+		} else if iso, ok := span.Text(began); ok {
+			if at, err := time.Parse(time.RFC3339Nano, iso); err == nil {
+				x.At = at.UnixMilli()
+			}
 		}
 		switch {
 		case run.Restored:
