@@ -24,6 +24,7 @@ var changesFlags = []Flag{
 	{Name: "changes-since", Value: "N", Help: "the events of its signal log after version N", Takes: "a version: a whole number from 0 to 9007199254740991", Check: IsWhole},
 	{Name: "all-sessions", Help: "with --changes-since, those of all sessions; N is then a sequence of the whole log"},
 	{Name: "wait", Value: "DURATION", Help: "wait that long for an event; exit 7 when none came", Takes: "a duration such as 30s or 5m", Check: IsDuration},
+	asFlag,
 }
 
 // asksForChanges tells whether status is about sessions rather than about the whole state.
@@ -58,6 +59,12 @@ func showChanges(ctx context.Context, c *Call) error {
 	if a.subject, err = c.subject(ctx, s.cfg, word, c.String("agent")); err != nil {
 		return err
 	}
+	if a.l.sight, err = c.sight(s.cfg, a.l.opened); err != nil {
+		return err
+	}
+	if err := a.visible(s.cfg); err != nil {
+		return err
+	}
 	look := func(snap *awareness.Snapshot) (bool, error) {
 		if err := a.settle(snap); err != nil {
 			return false, err
@@ -74,6 +81,7 @@ func showChanges(ctx context.Context, c *Call) error {
 		if err != nil {
 			return err
 		}
+		now.l.sight = a.l.sight
 		a.row, a.l, a.failed = now.row, now.l, now.failed
 	}
 	if err := a.gather(ctx, c); err != nil {
@@ -146,6 +154,19 @@ type subject struct {
 	key    string
 	agent  string
 	known  bool // the log has heard of it
+}
+
+// visible is an error where the session is not for the one that asks.
+func (s *subject) visible(cfg *config.Config) error {
+	if s.row != nil {
+		return s.l.sight.reads(s.row)
+	}
+	agent := cmp.Or(s.flag, cfg.DefaultAgent())
+	if id, _, ok := row.Parse(s.word); ok {
+		agent = id
+	}
+	key := store.StoredKey(cfg, agent, s.word)
+	return s.l.sight.allows(store.Sighted{Key: key, Agent: agent}, key)
 }
 
 // subjectWord is the session that is meant where none is named.
@@ -341,6 +362,7 @@ func (a *delta) document(p *span.Printer) error {
 	} else {
 		a.session(p)
 	}
+	a.l.sight.print(p)
 	a.print(p)
 	a.failed.print(p)
 	p.End()

@@ -15,11 +15,16 @@ type deltas struct {
 	after int64
 	last  int64 // the last sequence that the log gave to anyone
 	all   []awareness.Changes
+	sight *sight // nil: all sessions
 }
 
 // showAllChanges answers status --all-sessions --changes-since.
 func (c *Call) showAllChanges(ctx context.Context, s *signals) error {
 	d := &deltas{signals: s, after: c.Int("changes-since")}
+	var err error
+	if d.sight, err = c.sight(s.cfg, nil); err != nil {
+		return err
+	}
 	came, err := s.look(ctx, d.collect)
 	if err != nil {
 		return err
@@ -31,11 +36,13 @@ func (c *Call) showAllChanges(ctx context.Context, s *signals) error {
 	} else {
 		d.text(c)
 	}
+	d.sight.tell(c)
 	return c.waited(came)
 }
 
 func (d *deltas) collect(snap *awareness.Snapshot) (bool, error) {
 	d.all, d.last = nil, 0
+	d.sight.again()
 	agent := d.call.String("agent")
 	if err := snap.Heads(func(h awareness.Head) error {
 		d.last = max(d.last, h.Version)
@@ -51,7 +58,7 @@ func (d *deltas) collect(snap *awareness.Snapshot) (bool, error) {
 		d.last = max(d.last, st.Last)
 	}
 	err := snap.AllChanges(d.after, awareness.PageSize, func(ch awareness.Changes) error {
-		if agent != "" && ch.AgentID != agent {
+		if agent != "" && ch.AgentID != agent || !d.sight.hears(ch.SessionKey, ch.AgentID) {
 			return nil
 		}
 		for ch.Truncated {
@@ -107,6 +114,7 @@ func (d *deltas) document(p *span.Printer) error {
 	p.Key("do").String(d.advice())
 	p.Key("changesSince").Int(d.next())
 	p.End()
+	d.sight.print(p)
 	d.print(p)
 	p.End()
 	return nil

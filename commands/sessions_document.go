@@ -142,6 +142,7 @@ func (l *listing) foot(p *span.Printer) {
 		p.End()
 	}
 	p.End()
+	l.sight.print(p)
 	l.failed.print(p)
 }
 

@@ -359,6 +359,7 @@ func (e *explained) document(p *span.Printer) error {
 		p.End()
 	}
 	p.End()
+	e.l.sight.print(p)
 	e.l.failed.print(p)
 	p.End()
 	return nil

@@ -20,7 +20,7 @@ func (c *Call) showUnlinked(ctx context.Context, l *listing) error {
 	var problems []error
 	seen := map[string]bool{}
 	for _, s := range l.opened {
-		if seen[s.Dir()] {
+		if seen[s.Dir()] || !l.sight.searches(&store.Volume{Agent: s.Agent}) {
 			continue
 		}
 		seen[s.Dir()] = true

@@ -39,6 +39,7 @@ func sessionsList() *Command {
 			{Name: "preview", Help: "show the last message of each, cut and with secrets masked"},
 			{Name: "messages", Value: "N", Help: "show the last messages of each, at most 20", Takes: "a whole number from 0 to 20", Check: isMessages},
 			{Name: "wide", Help: "show all columns, whatever the width of the terminal"},
+			asFlag,
 			{Name: "summary", Help: "totals by kind, agent and cron job instead of rows"},
 		},
 		Examples: []Example{
@@ -79,6 +80,7 @@ type listing struct {
 	total           int             // that pass the filters
 	hidden          int             // that do not
 	version         map[owned]int64 // of the sessions that the signal log knows
+	sight           *sight          // nil: all sessions
 	limit           int             // 0: all
 	now             float64
 	several         bool // several stores
@@ -103,6 +105,9 @@ func listSessions(ctx context.Context, c *Call) error {
 	}
 	l, err := c.gather(ctx, c.Bool("all-agents"))
 	if err != nil {
+		return err
+	}
+	if l.sight, err = c.sight(l.cfg, l.opened); err != nil {
 		return err
 	}
 	if c.Bool("history") {
@@ -185,6 +190,9 @@ func (l *listing) filter(ctx context.Context, c *Call) {
 				l.hidden++
 				continue
 			}
+			if !l.sight.lists(r) {
+				continue
+			}
 			l.rows = append(l.rows, r)
 		}
 	}
@@ -229,6 +237,7 @@ func (c *Call) remarks(l *listing) error {
 	if l.hidden > 0 {
 		c.Notef("%s hidden by the filters", counted(l.hidden))
 	}
+	l.sight.tell(c)
 	if l.damaged > 0 {
 		c.Warnf("%d lines of the transcripts that were looked at are damaged; what they said is not shown", l.damaged)
 	}

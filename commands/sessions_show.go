@@ -18,7 +18,7 @@ func sessionsShow() *Command {
 		Long: "Shows everything that is known of one session: its era and store, its transcript and how it was found, where answers go, its model and tokens and where they come " +
 			"from, what protects it from cleanup, its parent and children, earlier transcripts of it, and all its times.\n\n" +
 			"KEY is a session key, exact or in another form of it, a session id, or a label. If it means several sessions, they are named and nothing is shown.",
-		Flags: []Flag{agentFlag, allAgentsFlag, storeFlag},
+		Flags: []Flag{agentFlag, allAgentsFlag, storeFlag, asFlag},
 		Examples: []Example{
 			{"oc sessions show main", "the default agent's main session"},
 			{"oc sessions show agent:main:telegram:group:-1001234567890 --json", "one session as a document"},
@@ -35,6 +35,12 @@ func showSession(ctx context.Context, c *Call) error {
 	}
 	r, err := c.find(ctx, l, c.Arg(0))
 	if err != nil {
+		return err
+	}
+	if l.sight, err = c.sight(l.cfg, l.opened); err != nil {
+		return err
+	}
+	if err := l.sight.reads(r); err != nil {
 		return err
 	}
 	x, err := r.Explain(ctx, l.acp)

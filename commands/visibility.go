@@ -58,13 +58,33 @@ func (s *sight) lists(r *store.Row) bool {
 	return false
 }
 
+// hears tells whether the caller sees what the signal log says of a session, and counts it where not.
+func (s *sight) hears(key, agent string) bool {
+	return s == nil || s.counts(store.Sighted{Key: key, Agent: agent})
+}
+
+// again begins the count anew.
+func (s *sight) again() {
+	if s != nil {
+		s.hidden = 0
+	}
+}
+
 // reads is an error where the session's details and history are not for the caller.
 func (s *sight) reads(r *store.Row) error {
 	if s == nil {
 		return nil
 	}
-	if veil := s.Reads(store.SightedOf(r), s.now); veil != store.Seen {
-		return &Error{Exit: ExitFailed, Code: "forbidden", Err: fmt.Errorf("%s is not for %s: %s", r.Key, s.Caller, veil), Details: map[string]any{"key": r.Key, "as": s.Caller}}
+	return s.allows(store.SightedOf(r), r.Key)
+}
+
+// allows is reads for a session that may be in no store.
+func (s *sight) allows(t store.Sighted, key string) error {
+	if s == nil {
+		return nil
+	}
+	if veil := s.Reads(t, s.now); veil != store.Seen {
+		return &Error{Exit: ExitFailed, Code: "forbidden", Err: fmt.Errorf("%s is not for %s: %s", key, s.Caller, veil), Details: map[string]any{"key": key, "as": s.Caller}}
 	}
 	return nil
 }
@@ -78,6 +98,10 @@ func (s *sight) searches(v *store.Volume) bool {
 	if v.Row != nil {
 		t = store.SightedOf(v.Row)
 	}
+	return s.counts(t)
+}
+
+func (s *sight) counts(t store.Sighted) bool {
 	if s.Reads(t, s.now) == store.Seen {
 		return true
 	}
