@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -110,6 +111,8 @@ func RemoveAgent(s *Snapshot, keys []string, f *Folder, now time.Time) (*Plan, e
 	case len(keys) > 0:
 		d.decide()
 	}
+	// The store first: no row is left without its transcript.
+	slices.SortStableFunc(f.files, func(a, b int) int { return cmp.Compare(s.rank(a), s.rank(b)) })
 	for _, i := range f.files {
 		d.do(Action{Kind: Remove, Rule: ByHand, Reason: "its agent is deleted", file: i})
 	}
@@ -122,4 +125,12 @@ func RemoveAgent(s *Snapshot, keys []string, f *Folder, now time.Time) (*Plan, e
 	}
 	p.Before, p.After = d.amounts(p.Actions)
 	return p, nil
+}
+
+// rank puts the store before all other files.
+func (s *Snapshot) rank(i int) int {
+	if s.Files[i].Path == s.Store {
+		return 0
+	}
+	return 1
 }

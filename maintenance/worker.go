@@ -396,8 +396,11 @@ func (w *Worker) steps(d *Done) (steps []journal.Step, of map[string]*Action, er
 // phase is when a file is moved: before the store is swapped where the new
 // store names it, else after.
 func (a *Action) phase() journal.Phase {
-	if a.Place {
+	switch {
+	case a.Place:
 		return journal.Place
+	case a.Kind == Remove && a.Class == jsonfile.Store: // it goes before what it names
+		return journal.Swap
 	}
 	return journal.Clear
 }
