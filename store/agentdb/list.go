@@ -229,8 +229,15 @@ func (c *cutter) cut(text []byte) ([]byte, error) {
 	if err := span.End(text, end); err != nil {
 		return nil, err
 	}
-	if cap(c.free) < len(text) {
-		c.free = make([]byte, 0, max(len(text), 256<<10))
+	if len(spans) == 0 {
+		return text, nil // it is nobody else's: a copy would be one too many of a large row
+	}
+	rest := len(text)
+	for _, s := range spans {
+		rest -= s[1] - s[0]
+	}
+	if cap(c.free) < rest {
+		c.free = make([]byte, 0, max(rest, 256<<10))
 	}
 	out := c.free[:0]
 	from := 0
