@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -315,14 +316,24 @@ func cleanupTotals(c *Call, d *maintenance.Done) {
 	for name := range labels {
 		names = append(names, name)
 	}
-	slices.Sort(names)
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(labels[b].gone, labels[a].gone), cmp.Compare(a, b))
+	})
+	rest := names[min(len(names), mostLabels):]
+	names = names[:len(names)-len(rest)]
 	c.Out.Printf("\n")
 	t = c.Out.Table(term.Column{Head: "Label", Cut: term.End}, term.Column{Head: "Kept", Right: true}, term.Column{Head: "Removed", Right: true})
 	for _, name := range names {
 		t.Row(name, term.Count(int64(labels[name].kept)), term.Count(int64(labels[name].gone)))
 	}
 	t.End()
+	if len(rest) > 0 {
+		c.Out.Printf("... and %d more labels\n", len(rest))
+	}
 }
+
+// mostLabels are shown; where each session has one of its own the table would say what the first one says.
+const mostLabels = 20
 
 // cleanupProtected says how many stay although a rule asks for them, by the rule that protects them.
 func cleanupProtected(c *Call, d *maintenance.Done) {
@@ -339,7 +350,7 @@ func cleanupProtected(c *Call, d *maintenance.Done) {
 	}
 	parts := make([]string, len(order))
 	for i, rule := range order {
-		parts[i] = fmt.Sprintf("%d %s", by[rule], rule.Label())
+		parts[i] = fmt.Sprintf("%d %s", by[rule], rule)
 	}
 	c.Out.Printf("\nStay although a rule asks for them: %s\n", strings.Join(parts, ", "))
 }
