@@ -193,3 +193,27 @@ func TestSearchEras(t *testing.T) {
 		}
 	}
 }
+
+// S17: every state that a database can be in, read by several workers at once; nothing is touched and nothing is left in TMPDIR.
+func TestSearchDatabases(t *testing.T) {
+	dir := t.TempDir()
+	r := made[fixtures.ReadOnly](t)(fixtures.S17(dir, fixtures.Now))
+	t.Cleanup(func() { fixtures.Unseal(r.Sealed) }) //nolint:errcheck // it is removed next
+	for _, state := range []string{r.Log, r.LogAlone, r.Sealed, r.Rollback, r.BadIndex, r.Quarantined} {
+		env, before := quiet(t, fixtures.Now), tree(t, state)
+		for _, args := range [][]string{{"search", "--regexp", "."}, {"trace", r.Keys[0]}, {"stats"}, {"stats", "--bytes"}} {
+			a := ocRun(t, state, env, append([]string{"--state-dir", state, "--json", "sessions"}, args...)...)
+			doc := a.doc(t)
+			if a.exit != ExitDone {
+				t.Errorf("%q in %s: exit %d: %s", args, state, a.exit, a.errout)
+			}
+			if n, ok := doc["totalCount"].(float64); ok && n == 0 {
+				t.Errorf("nothing was found in %s", state)
+			}
+		}
+		if now := tree(t, state); now != before {
+			t.Errorf("%s was changed", state)
+		}
+		empty(t, env["TMPDIR"])
+	}
+}
