@@ -145,3 +145,25 @@ func TestRestoreIsDenied(t *testing.T) {
 		}
 	}
 }
+
+// A saved row whose key is in use again comes back under a key of its own, without what only one session can have.
+func TestRestoreBesideAnother(t *testing.T) {
+	const id = "11111111-1111-4111-8111-111111111111"
+	archive := id + ".jsonl.deleted.2026-01-02T03-04-05.000Z"
+	s := taken(t, `{"k": {"sessionId": "x", "label": "L"}}`, archive)
+	p, key, inferred, err := Restore(s, Lost{Key: "k", Row: []byte(`{"sessionId": "` + id + `", "label": "L", "archivedAt": 5, "mine": 1}`), Run: "r"}, time.UnixMilli(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key != "agent:main:explicit:"+id || !inferred {
+		t.Errorf("key %s, inferred %t", key, inferred)
+	}
+	if d := cmp.Diff(map[string]any{"sessionId": id, "updatedAt": 9.0, "mine": 1.0}, values(t, p, key)); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	if want := `{
+  "k": {"sessionId": "x", "label": "L"},
+`; !strings.HasPrefix(string(NewStore(s, p)), want) {
+		t.Errorf("the other row changed: %s", NewStore(s, p))
+	}
+}

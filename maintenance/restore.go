@@ -139,6 +139,9 @@ func Restore(s *Snapshot, l Lost, now time.Time) (p *Plan, key string, inferred 
 		val = []byte("{\n    \"displayName\": " + string(span.Quote(nil, "restored, archived "+f.At.UTC().Format("2006-01-02"))) + "\n  }")
 	} else {
 		changes = append(changes, row.Change{Name: row.ArchivedAt.String()})
+		if used { // what only one session can have stays with the one that has it
+			changes = append(changes, row.Change{Name: row.Label.String()})
+		}
 		if e, err := row.New(key, val); err == nil {
 			named, _ := e.Text(row.SessionFile)
 			if filepath.Base(span.Trim(named)) == name || named == "" && name == f.Session+".jsonl" {
