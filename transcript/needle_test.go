@@ -214,7 +214,7 @@ func TestSift(t *testing.T) {
 			got = append(got, fmt.Sprint(at, len(line)))
 			return nil
 		}
-		step := int64(rapid.SampledFrom([]int{1 << 40, chunk, chunk / 3, 100_000}).Draw(t, "step"))
+		step := rapid.SampledFrom([]int64{1 << 40, chunk, chunk / 3, 100_000}).Draw(t, "step")
 		for from := int64(0); from < int64(len(b)); from += step {
 			if err := n.Sift(bytes.NewReader(b), from, from+step, give); err != nil {
 				t.Fatal(err)
