@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -81,6 +82,8 @@ func storeError(s *store.Sessions, err error) error {
 	var damage *store.Damage
 	var database *sqlfile.Error
 	switch {
+	case errors.Is(err, context.Canceled):
+		return err
 	case errors.As(err, &damage):
 		return damaged(damage.Path, map[string]any{"byte": damage.Offset, "size": damage.Size, "reason": damage.Reason})
 	case errors.Is(err, sqlfile.ErrBusy):

@@ -8,7 +8,7 @@ func all() *Command {
 		Name:  "oc",
 		Short: "look after the sessions of an OpenClaw installation",
 		Long: "oc lists, reads, explains, cleans, repairs and reconciles the sessions of an OpenClaw installation, on the files and databases on disk, " +
-			"with the gateway down or by asking the one that runs. Commands that read change nothing, and what a command changed can be undone.",
+			"and keeps its hands off while a gateway works on them. Commands that read change nothing, and what a command does to sessions can be undone.",
 		Examples: []Example{
 			{"oc", "the state in a few lines, and what to do next"},
 			{"oc sessions list", "the newest sessions of the default agent"},

@@ -208,13 +208,27 @@ func (s *searched) text() {
 			at = term.Time(h.At)
 		}
 		o.Printf("%s  %s  %s%s\n", o.Paint(term.Bold, volumeName(h.Volume)), at, who(h), o.Paint(term.Dim, whence(h.Volume)))
-		match := o.Paint(term.Bold|term.Yellow, x.Match)
 		if x.Match == "" {
-			match = o.Paint(term.Dim, "(masked)")
+			place(o, x.Before, "(masked)", x.After, term.Dim)
+		} else {
+			place(o, x.Before, x.Match, x.After, term.Bold|term.Yellow)
 		}
-		o.Printf("    %s%s%s\n", x.Before, match, x.After)
 	}
 	o.Printf("\n%s in %s, of %s searched (%s).\n", plural(s.Total, "place", "places"), plural(len(s.Volumes), "transcript", "transcripts"), term.Count(int64(len(s.volumes))), term.Bytes(s.Bytes))
+}
+
+// place shows what was found between what stands around it, wrapped to the terminal.
+func place(o *term.Out, before, match, after string, style term.Style) {
+	const indent = "    "
+	before, match, after = strings.TrimLeft(term.Escape(before), " "), term.Escape(match), strings.TrimRight(term.Escape(after), " ")
+	at := 0 // where a line begins in the whole
+	for line := range strings.SplitSeq(term.Wrap(before+match+after, o.Width(), indent), "\n") {
+		line = strings.TrimPrefix(line, indent)
+		from := min(max(len(before)-at, 0), len(line))
+		to := min(max(len(before)+len(match)-at, from), len(line))
+		o.Printf("%s%s%s%s\n", indent, line[:from], o.Paint(style, line[from:to]), line[to:])
+		at += len(line) + 1
+	}
 }
 
 // who said it: the role, and the part of the message where it is not what was said.

@@ -49,7 +49,7 @@ var ErrNoSessions = errors.New("no session store")
 
 // ErrOdd is the answer for a database that is none of a file-era release and
 // yet has no session tables: it was altered, or something else has its name.
-var ErrOdd = errors.New("no session tables, though its version says that there are")
+var ErrOdd = errors.New("its tables are not those that OpenClaw makes at this schema")
 
 // A Foreign is a newer database in which a column that oc needs is not there.
 type Foreign struct {
