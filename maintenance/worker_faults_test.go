@@ -49,8 +49,8 @@ func TestFaultsOfACleanup(t *testing.T) {
 			}
 			for i, e := range errs {
 				step := 1
-				if i > 1 && c.name != "everything" {
-					step = 3 // to ENOSPC and EACCES nothing here listens otherwise than to EIO
+				if i > 1 {
+					step = 4 // to ENOSPC and EACCES nothing here listens otherwise than to EIO
 				}
 				for n := step; n <= total; n += step {
 					p := settle(t, r, at, c.orders)

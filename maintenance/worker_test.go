@@ -277,6 +277,7 @@ func (p *place) having() map[string]bool {
 type quick struct{ journal.FS }
 
 func (quick) SyncDir(string) error { return nil }
+func (quick) SyncFS(string) error  { return nil }
 
 func (q quick) Create(name string, mode fs.FileMode) (journal.File, error) {
 	f, err := q.FS.Create(name, mode)

@@ -158,9 +158,12 @@ func (j *Journal) back(r *Run, i int, how taking) (o Outcome, err error) {
 				}
 				return err
 			}
-			if err := j.build(s.Temp, j.oldBytes(r, s), s.Before); err != nil {
-				return err
+			if s.ahead != ready {
+				if err := j.build(s.Temp, j.oldBytes(r, s), s.Before); err != nil {
+					return err
+				}
 			}
+			s.ahead = looked
 			return j.settle(s.Temp, s.Path)
 		}))
 

@@ -151,6 +151,10 @@ func (f *Faults) SyncDir(name string) error {
 	return f.then("fsync-dir", name, func() error { return f.FS.SyncDir(name) })
 }
 
+func (f *Faults) SyncFS(dir string) error {
+	return f.then("syncfs", dir, func() error { return f.FS.SyncFS(dir) })
+}
+
 type faultyFile struct {
 	File
 	f    *Faults

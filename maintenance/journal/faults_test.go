@@ -250,6 +250,12 @@ func parses(t *testing.T, base string) {
 }
 
 func TestFaultsInUndo(t *testing.T) {
+	for name, together := range map[string]int{"one by one": 16, "together": 1} {
+		t.Run(name, func(t *testing.T) { faultsInUndo(t, together) })
+	}
+}
+
+func faultsInUndo(t *testing.T, together int) {
 	before, _ := states(t)
 	matrix(t, allFaults, func(t *testing.T, f *Faults) bool {
 		base := scratch(t)
@@ -258,7 +264,9 @@ func TestFaultsInUndo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stopped := stopping(func() { _, _, err = open(t, base, f).Undo(context.Background(), r.ID, UndoOptions{}) })
+		at := open(t, base, f)
+		at.together = together
+		stopped := stopping(func() { _, _, err = at.Undo(context.Background(), r.ID, UndoOptions{}) })
 		if f.Count() < f.At {
 			if err != nil {
 				t.Error(err)
@@ -390,4 +398,36 @@ func TestOrderOfDurability(t *testing.T) {
 		last = at
 	}
 	t.Logf("%d operations for %d steps", len(log), len(plan.Steps))
+}
+
+// Bytes that are made durable together are so before the first of their files has its name.
+func TestTogetherIsDurable(t *testing.T) {
+	base := scratch(t)
+	r, err := open(t, base, nil).Apply(bg, scene(t, base)())
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, synced, fsyncs := 0, 0, 0
+	f := &Faults{FS: quick{OS()}}
+	f.Watch = func(op, name string) {
+		temp := strings.HasSuffix(name, ".tmp") && !strings.Contains(name, ".oc") && !strings.Contains(name, "sessions.json")
+		switch {
+		case op == "create" && temp:
+			written++
+		case op == "fsync" && temp:
+			fsyncs++
+		case op == "syncfs":
+			synced = written
+		case op == "move" && strings.HasSuffix(name, "c.jsonl") && synced != written:
+			t.Errorf("%s has its name when %d of %d files are durable", name, synced, written)
+		}
+	}
+	j := open(t, base, f)
+	j.together = 1
+	if _, _, err := j.Undo(bg, r.ID, UndoOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if synced < 2 || fsyncs > 1 {
+		t.Errorf("%d files together, %d alone", synced, fsyncs)
+	}
 }

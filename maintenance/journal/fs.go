@@ -26,6 +26,7 @@ type FS interface {
 	Chown(name string, uid, gid int) error
 	Chtimes(name string, mtime int64) error // nanoseconds since 1970
 	SyncDir(name string) error
+	SyncFS(dir string) error // of all that was written on dir's file system; errors.ErrUnsupported where the system cannot
 
 	Space(dir string) (free, total int64, err error) // bytes of the file system that oc may still use, and all
 }

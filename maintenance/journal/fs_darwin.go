@@ -21,3 +21,5 @@ func (system) Move(from, to string) error {
 func (system) Exchange(a, b string) error {
 	return exchanged(a, b, unix.RenamexNp(a, b, unix.RENAME_SWAP))
 }
+
+func (system) SyncFS(string) error { return errors.ErrUnsupported }

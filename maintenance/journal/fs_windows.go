@@ -27,6 +27,8 @@ func noLinks(error) bool { return true }
 
 func (system) Move(from, to string) error { return moveChecked(from, to) }
 
+func (system) SyncFS(string) error { return errors.ErrUnsupported }
+
 func (system) Exchange(string, string) error { return errors.ErrUnsupported }
 
 func (system) Chtimes(name string, mtime int64) error {

@@ -91,12 +91,14 @@ type Journal struct {
 	resolver Resolver
 	locked   bool
 	purging  bool
+	together int             // from so many files on their bytes are made durable together
 	safe     map[string]bool // directories that were seen to be no links, during one call
 }
 
 // Open returns the journal of o.Base. It touches nothing.
 func Open(o Options) (*Journal, error) {
 	j := &Journal{fs: o.FS, base: o.Base, roots: o.Roots, now: o.Now, wait: o.Wait, resolver: o.Resolver}
+	j.together = 16
 	if j.fs == nil {
 		j.fs = OS()
 	}

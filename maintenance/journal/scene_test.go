@@ -200,6 +200,7 @@ type quickFile struct{ File }
 func (quickFile) Sync() error { return nil }
 
 func (q quick) SyncDir(string) error { return nil }
+func (q quick) SyncFS(string) error  { return nil }
 
 func (q quick) Create(name string, mode fs.FileMode) (File, error) {
 	f, err := q.FS.Create(name, mode)

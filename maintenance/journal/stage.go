@@ -258,6 +258,10 @@ func (j *Journal) roomForNew(steps []Step) error {
 
 // build makes a new file, durably but for its name, that looks like like: mode, owner where the system has one, time unless it is 0.
 func (j *Journal) build(temp string, content func(io.Writer) error, like Stamp) error {
+	return j.produceLike(temp, content, like, true)
+}
+
+func (j *Journal) produceLike(temp string, content func(io.Writer) error, like Stamp, durable bool) error {
 	f, err := j.create(temp)
 	if err != nil {
 		return err
@@ -266,7 +270,7 @@ func (j *Journal) build(temp string, content func(io.Writer) error, like Stamp) 
 	if err == nil {
 		err = j.dress(temp, like)
 	}
-	if err == nil {
+	if err == nil && durable {
 		err = f.Sync()
 	}
 	if e := f.Close(); err == nil {

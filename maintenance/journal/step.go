@@ -59,6 +59,8 @@ type Step struct {
 	Temp string `json:"temp,omitempty"` // the name under which a file is made before it is put in place
 	Old  *Saved `json:"old,omitempty"`
 	New  *Saved `json:"new,omitempty"`
+
+	ahead built // of the file that is to come back, under its temporary name
 }
 
 // Taken says how far a step is taken back.

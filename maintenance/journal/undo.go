@@ -118,6 +118,9 @@ func (j *Journal) takeBack(ctx context.Context, r *Run, how taking) ([]Outcome, 
 	var outcomes []Outcome
 	dirty := map[string]bool{}
 	phase := Clear
+	if !how.dry {
+		defer j.forget(r)
+	}
 	for i := len(r.Steps) - 1; i >= 0; i-- {
 		s := &r.Steps[i]
 		if s.Undo != Wanted {
@@ -131,6 +134,9 @@ func (j *Journal) takeBack(ctx context.Context, r *Run, how taking) ([]Outcome, 
 				return outcomes, err
 			}
 			phase = s.Phase
+		}
+		if !how.dry {
+			j.prepare(r, i)
 		}
 		o, err := j.back(r, i, how)
 		if err != nil {
