@@ -38,6 +38,28 @@ func readers(key string) [][]string {
 	return all
 }
 
+// talkers are the other commands that only read: transcripts, the signal log, the runs of oc.
+func talkers(key string) [][]string {
+	var all [][]string
+	for _, args := range [][]string{
+		{"sessions", "history", key, "--archives"},
+		{"sessions", "tail", key},
+		{"sessions", "trace", key},
+		{"sessions", "search", "the"},
+		{"sessions", "stats"},
+		{"sessions", "stats", "--bytes"},
+		{"status", "--session", key, "--changes-since", "0"},
+		{"status", "--all-sessions", "--changes-since", "0"},
+		{"awareness", "log"},
+		{"awareness", "watches"},
+		{"awareness", "stats"},
+		{"undo", "--list"},
+	} {
+		all = append(all, args, append(slices.Clone(args), "--json"))
+	}
+	return all
+}
+
 // documents are those of them that answer with a document: half as many, where every run is a process of its own.
 func documents(key string) [][]string {
 	return slices.DeleteFunc(readers(key), func(args []string) bool { return !slices.Contains(args, "--json") })

@@ -32,7 +32,7 @@ func TestReadingTouchesNothing(t *testing.T) {
 			env := quiet(t, fixtures.Now)
 			before := tree(t, c.state)
 			for range 2 {
-				for _, args := range readers(c.keys[0]) {
+				for _, args := range append(readers(c.keys[0]), talkers(c.keys[0])...) {
 					a := ocRun(t, c.state, env, append([]string{"--state-dir", c.state}, args...)...)
 					if a.exit != ExitDone {
 						t.Errorf("oc %v: exit %d: %s", args, a.exit, a.errout)
@@ -72,7 +72,7 @@ func TestReadingLeavesWholeStatesAlone(t *testing.T) {
 			}
 			env := quiet(t, fixtures.Now)
 			before := tree(t, state)
-			for _, args := range append(readers("main"), []string{"sessions", "show", "agent:work:main", "--json"}, []string{"sessions", "show", "no such session"}) {
+			for _, args := range append(append(readers("main"), talkers("agent:main:main")...), []string{"sessions", "show", "agent:work:main", "--json"}, []string{"sessions", "show", "no such session"}) {
 				a := ocRun(t, state, env, append([]string{"--state-dir", state}, args...)...)
 				if a.exit != ExitDone && !a.failedWell() {
 					t.Errorf("oc %v: exit %d and no reason: %s", args, a.exit, a.errout)

@@ -6,7 +6,7 @@ func sessions() *Command {
 	return &Command{
 		Name:     "sessions",
 		Args:     list.Args,
-		Short:    "list, read and explain sessions",
+		Short:    "list, read, explain, clean and change sessions",
 		Long:     "Without a further word it lists sessions, as oc sessions list does.",
 		Flags:    list.Flags,
 		Examples: list.Examples,
