@@ -39,15 +39,13 @@ func Read(path string) (*File, error) {
 			return f, nil
 		}
 		// OpenClaw replaces a store at once, but falls back to copying where it
-		// cannot: what is cut now may be whole in a moment.
-		if try == 10 {
+		// cannot: one that was just written may be whole in a moment.
+		after, statErr := os.Stat(path)
+		same := statErr == nil && os.SameFile(before, after) && after.Size() == before.Size() && after.ModTime().Equal(before.ModTime())
+		if try == 6 || same && time.Since(before.ModTime()).Abs() > time.Second {
 			return nil, err
 		}
 		time.Sleep(time.Duration(try) * 10 * time.Millisecond)
-		after, statErr := os.Stat(path)
-		if statErr == nil && os.SameFile(before, after) && after.Size() == before.Size() && after.ModTime().Equal(before.ModTime()) {
-			return nil, err
-		}
 	}
 }
 
