@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,9 @@ func runUndo(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
+	if err := c.undoFlags(); err != nil {
+		return err
+	}
 	w := &maintenance.Worker{Config: cfg, Now: c.Now, Wait: patience}
 	index := ""
 	if c.Given("store") || c.Given("agent") {
@@ -58,16 +62,34 @@ func runUndo(ctx context.Context, c *Call) error {
 		c.Warnf("%v", err)
 	}
 	fits := func(p *maintenance.Past) bool { return index == "" || maintenance.SameStore(p.Facts.Store, index) }
-	all = slices.DeleteFunc(all, func(p maintenance.Past) bool { return !fits(&p) && p.ID != c.Arg(0) && p.ID != c.String("expire") })
+	others := func(p maintenance.Past) bool { return !fits(&p) && p.ID != c.Arg(0) && p.ID != c.String("expire") }
+	all = slices.DeleteFunc(all, others)
 	switch {
 	case c.Bool("list"):
 		return c.listRuns(all, len(problems) > 0)
 	case c.Given("expire"):
 		return c.expire(ctx, all, c.String("expire"))
 	}
-	runs := maintenance.Last(all, fits)
+	dry := c.Bool("dry-run")
+	var closed []journal.Recovery
+	if slices.ContainsFunc(all, func(p maintenance.Past) bool { return p.Unfinished() }) {
+		if !dry {
+			if err := c.mayChange(ctx, cfg); err != nil {
+				return err
+			}
+		}
+		if closed, err = w.Recover(ctx, index, dry); err != nil {
+			return undoError(fmt.Errorf("finish what was cut short: %w", err))
+		}
+		all, _ = w.Past(index)
+		all = slices.DeleteFunc(all, others)
+	}
+	runs := maintenance.Last(all, func(p *maintenance.Past) bool { return fits(p) && ofThese(p, closed) })
 	if id := c.Arg(0); id != "" {
 		runs = nil
+		if i := slices.IndexFunc(closed, func(r journal.Recovery) bool { return r.Run.ID == id }); i >= 0 && (dry || closed[i].Did != journal.WasFinished) {
+			return c.takeBack(ctx, closed, nil, dry)
+		}
 		for i := range all {
 			if all[i].ID == id {
 				runs = append(runs, all[i])
@@ -80,16 +102,58 @@ func runUndo(ctx context.Context, c *Call) error {
 			return Failf("run %s cannot be taken back: %s", id, why)
 		}
 	}
-	if len(runs) == 0 {
+	if len(runs) == 0 && len(closed) == 0 {
 		return Failf("there is no run that can be taken back; oc undo --list shows those that are kept")
 	}
-	dry := c.Bool("dry-run")
-	if !dry {
+	if !dry && len(closed) == 0 {
 		if err := c.mayChange(ctx, cfg); err != nil {
 			return err
 		}
 	}
-	return c.takeBack(ctx, runs, dry)
+	return c.takeBack(ctx, closed, runs, dry)
+}
+
+// undoFlags holds that one thing is asked for.
+func (c *Call) undoFlags() error {
+	for _, pair := range [][2]string{{"list", "expire"}, {"list", "dry-run"}, {"expire", "dry-run"}} {
+		if c.Given(pair[0]) && c.Given(pair[1]) {
+			return Usagef("--%s and --%s exclude each other; give one of them", pair[0], pair[1])
+		}
+	}
+	for _, name := range []string{"list", "expire"} {
+		if c.Given(name) && c.Arg(0) != "" {
+			return Usagef("RUN and --%s exclude each other; give one of them", name)
+		}
+	}
+	return nil
+}
+
+// ofThese says whether a run is of the command of one that was cut short, where one was: what older commands did is not meant then.
+func ofThese(p *maintenance.Past, closed []journal.Recovery) bool {
+	return len(closed) == 0 || slices.ContainsFunc(closed, func(r journal.Recovery) bool {
+		cut := maintenance.Past{Run: r.Run, Facts: maintenance.FactsOf(r.Run)}
+		return cut.Group() == p.Group()
+	})
+}
+
+// closing says what becomes of a run that was cut short.
+func closing(r journal.Recovery, dry bool) string {
+	if dry {
+		return "Run " + r.Run.ID + " was cut short. " + map[string]string{
+			journal.WasCleared:    "It changed nothing, and would be cleared away.",
+			journal.WasRolledBack: "It would be rolled back: all would be as before it.",
+			journal.WasFinished:   "It would be finished, and then taken back.",
+			journal.WasStopped:    "It would be closed as it is, and cannot be taken back.",
+			journal.WasUndone:     "Its undo would be finished.",
+		}[r.Did]
+	}
+	return "Run " + r.Run.ID + " was cut short. " + map[string]string{
+		journal.WasCleared:    "It had changed nothing, and is cleared away.",
+		journal.WasRolledBack: "It is rolled back: all is as before it.",
+		journal.WasFinished:   "It is finished, so that it can be taken back.",
+		journal.WasStopped:    "It is closed as it is, and cannot be taken back: " + r.Why + ".",
+		journal.WasUndone:     "Its undo is finished.",
+	}[r.Did]
 }
 
 // takenBack is a run and what became of its steps.
@@ -98,7 +162,8 @@ type takenBack struct {
 	outcomes []journal.Outcome
 }
 
-func (c *Call) takeBack(ctx context.Context, runs []maintenance.Past, dry bool) error {
+// takeBack takes runs back, and tells what became of those that were cut short.
+func (c *Call) takeBack(ctx context.Context, closed []journal.Recovery, runs []maintenance.Past, dry bool) error {
 	var back []takenBack
 	var failed error
 	for _, p := range runs {
@@ -110,15 +175,23 @@ func (c *Call) takeBack(ctx context.Context, runs []maintenance.Past, dry bool) 
 		}
 	}
 	left := 0
-	for _, b := range back {
-		for _, o := range maintenance.Conflicts(b.outcomes) {
+	var outcomes []journal.Outcome
+	for _, r := range closed {
+		outcomes = append(outcomes, r.Outcomes...)
+		if r.Did == journal.WasStopped {
 			left++
-			words := append([]string{}, o.Notes...)
-			if o.Reason != "" {
-				words = append(words, o.Reason)
-			}
-			c.Warnf("%s: %s", o.Path, strings.Join(words, "; "))
 		}
+	}
+	for _, b := range back {
+		outcomes = append(outcomes, b.outcomes...)
+	}
+	for _, o := range maintenance.Conflicts(outcomes) {
+		left++
+		words := append([]string{}, o.Notes...)
+		if o.Reason != "" {
+			words = append(words, o.Reason)
+		}
+		c.Warnf("%s: %s", o.Path, strings.Join(words, "; "))
 	}
 	if failed != nil {
 		return failed
@@ -127,6 +200,17 @@ func (c *Call) takeBack(ctx context.Context, runs []maintenance.Past, dry bool) 
 		err := c.Document(func(p *span.Printer) error {
 			p.Object()
 			p.Key("dryRun").Bool(dry)
+			if len(closed) > 0 {
+				p.Key("cutShort").Array()
+				for _, r := range closed {
+					p.Object()
+					p.Key("run").String(r.Run.ID)
+					p.Key("did").String(r.Did)
+					p.Key("why").String(r.Why)
+					p.End()
+				}
+				p.End()
+			}
 			p.Key("runs").Array()
 			for _, b := range back {
 				p.Object()
@@ -162,6 +246,9 @@ func (c *Call) takeBack(ctx context.Context, runs []maintenance.Past, dry bool) 
 			return err
 		}
 	} else {
+		for _, r := range closed {
+			c.Out.Printf("%s\n", closing(r, dry))
+		}
 		for _, b := range back {
 			done := 0
 			for _, o := range b.outcomes {
@@ -196,7 +283,10 @@ func undoError(err error) error {
 	return &Error{Exit: exit, Err: err}
 }
 
+// listRuns lists runs, the newest first, and those that cannot be taken back any more after the others.
 func (c *Call) listRuns(all []maintenance.Past, partial bool) error {
+	slices.Reverse(all)
+	slices.SortStableFunc(all, func(a, b maintenance.Past) int { return cmp.Compare(spent(&a), spent(&b)) })
 	if c.JSON() {
 		err := c.Document(func(p *span.Printer) error {
 			p.Object()
@@ -230,14 +320,13 @@ func (c *Call) listRuns(all []maintenance.Past, partial bool) error {
 	} else if len(all) == 0 {
 		c.Out.Printf("No run is kept here.\n")
 	} else {
-		t := c.Out.Table(
-			term.Column{Head: "Run"}, term.Column{Head: "Age", Right: true}, term.Column{Head: "Agent"}, term.Column{Head: "Rows", Right: true}, term.Column{Head: "Files", Right: true},
-			term.Column{Head: "Saved", Right: true}, term.Column{Head: "Undo", Cut: term.End, Min: 10}, term.Column{Head: "Command", Cut: term.End, Min: 10, Drop: 1},
-		)
+		const line = "%-24s  %5s  %6s  %6s  %9s  %-11s  %s"
+		c.Out.Printf("%s\n", c.Out.Paint(term.Bold, fmt.Sprintf(line, "Run and command", "Age", "Rows", "Files", "Saved", "Undo", "Agent")))
 		for _, r := range all {
-			t.Row(r.ID, ageOf(float64(r.Created), c.nowMs()), r.Facts.Agent, fmt.Sprint(r.Facts.Rows), fmt.Sprint(r.Facts.Files), term.Bytes(r.Saved), or(r.Possible(), "possible"), r.Facts.Command)
+			f := r.Facts
+			c.Out.Printf(line+"\n", r.ID, ageOf(float64(r.Created), c.nowMs()), fmt.Sprint(f.Rows), fmt.Sprint(f.Files), term.Bytes(r.Saved), r.Word(), f.Agent)
+			c.Out.Printf("  %s\n", f.Command) // below: beside it there is no room on 80 columns
 		}
-		t.End()
 	}
 	if partial {
 		return Status(ExitFailed)
@@ -245,10 +334,22 @@ func (c *Call) listRuns(all []maintenance.Past, partial bool) error {
 	return nil
 }
 
+func spent(p *maintenance.Past) int {
+	if p.Unfinished() || p.Possible() == "" {
+		return 0
+	}
+	return 1
+}
+
 func (c *Call) expire(ctx context.Context, all []maintenance.Past, which string) error {
 	var total int64
-	n := 0
+	n, left := 0, 0
 	for _, r := range all {
+		if which == "all" && r.Unfinished() {
+			c.Warnf("run %s was cut short and is left as it is; oc undo closes it", r.ID)
+			left++
+			continue
+		}
 		if which != "all" && r.ID != which || r.Expired || r.Saved == 0 {
 			continue
 		}
@@ -263,14 +364,21 @@ func (c *Call) expire(ctx context.Context, all []maintenance.Past, which string)
 		return Failf("there is no run %q with saved bytes; oc undo --list shows those that are kept", which)
 	}
 	if c.JSON() {
-		return c.Document(func(p *span.Printer) error {
+		err := c.Document(func(p *span.Printer) error {
 			p.Object()
 			p.Key("expired").Int(int64(n))
 			p.Key("freedBytes").Int(total)
 			p.End()
 			return nil
 		})
+		if err != nil {
+			return err
+		}
+	} else {
+		c.Out.Printf("Gave up the saved bytes of %d runs: %s.\n", n, term.Bytes(total))
 	}
-	c.Out.Printf("Gave up the saved bytes of %d runs: %s.\n", n, term.Bytes(total))
+	if left > 0 {
+		return Status(ExitFailed)
+	}
 	return nil
 }

@@ -2,7 +2,9 @@ package maintenance
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"path/filepath"
 
 	"oc/maintenance/journal"
 	"oc/store/span"
@@ -15,50 +17,76 @@ const rowHook = "rows"
 type rowMerger struct{}
 
 // Merge takes the run's changes back in the store as it is now: a row that the
-// run dropped or changed gets its old bytes back, unless it was written since;
-// a row that it added goes, unless it was written since.
-func (rowMerger) Merge(s journal.Step, before, after, now []byte) (merged []byte, conflicts []string, err error) {
+// run dropped or changed gets its old bytes back, unless it was written since,
+// or its transcript is away; a row that it added goes, unless it was written
+// since.
+func (rowMerger) Merge(s journal.Step, v journal.Versions) (m journal.Merging, err error) {
 	if s.Hook != rowHook {
-		return nil, nil, fmt.Errorf("oc does not know how to take back %q", s.Hook)
+		return m, fmt.Errorf("oc does not know how to take back %q", s.Hook)
 	}
 	var was, ran, is rowSet
 	for _, x := range []struct {
 		set  *rowSet
 		text []byte
 		name string
-	}{{&was, before, "the store before the run"}, {&ran, after, "the store after the run"}, {&is, now, "the store"}} {
+	}{{&was, v.Before, "the store before the run"}, {&ran, v.After, "the store after the run"}, {&is, v.Now, "the store"}} {
 		if err := x.set.read(x.text); err != nil {
-			return nil, nil, fmt.Errorf("%s is damaged: %w", x.name, err)
+			return m, fmt.Errorf("%s is damaged: %w", x.name, err)
 		}
 	}
 	keep := map[string][]byte{}
 	for name, v := range is.rows {
 		keep[name] = v
 	}
-	for name, old := range was.rows {
+	away := map[string]bool{}
+	for path := range v.Away {
+		away[filepath.Base(path)] = true
+	}
+	for _, name := range was.names {
+		old := was.rows[name]
 		done, stayed := ran.rows[name]
 		if stayed && bytes.Equal(old, done) {
 			continue // the run did not touch it
 		}
 		current, there := is.rows[name]
-		switch {
+		switch lost := transcriptAway(old, away); {
+		case !there && !stayed && lost != "":
+			m.Conflicts = append(m.Conflicts, fmt.Sprintf("the row %s stays out: its transcript %s is not back; put that file in its place, then give this undo again", name, lost))
+			m.Partly = true
 		case there == stayed && bytes.Equal(current, done), there && bytes.Equal(current, old), !there && !stayed:
 			keep[name] = old
 		default:
-			conflicts = append(conflicts, fmt.Sprintf("the row %s was written since and is left as it is", name))
+			m.Conflicts = append(m.Conflicts, fmt.Sprintf("the row %s was written since and is left as it is", name))
 		}
 	}
-	for name, added := range ran.rows {
+	for _, name := range ran.names {
+		added := ran.rows[name]
 		if _, old := was.rows[name]; old {
 			continue
 		}
 		if current, there := is.rows[name]; there && bytes.Equal(current, added) {
 			delete(keep, name)
 		} else if there {
-			conflicts = append(conflicts, fmt.Sprintf("the row %s, which the run made, was written since and is left as it is", name))
+			m.Conflicts = append(m.Conflicts, fmt.Sprintf("the row %s, which the run made, was written since and is left as it is", name))
 		}
 	}
-	return was.print(&is, keep), conflicts, nil
+	m.Bytes = was.print(&is, keep)
+	return m, nil
+}
+
+// transcriptAway is the name of a row's transcript if it is one of away, else "".
+func transcriptAway(raw []byte, away map[string]bool) string {
+	var r struct {
+		ID   string `json:"sessionId"`
+		File string `json:"sessionFile"`
+	}
+	_ = json.Unmarshal(raw, &r) // what cannot be read names no file
+	for _, name := range []string{filepath.Base(r.File), r.ID + ".jsonl"} {
+		if away[name] {
+			return name
+		}
+	}
+	return ""
 }
 
 // A rowSet is a store as rows: raw values by name, in the order of the text.

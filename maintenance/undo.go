@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -18,7 +19,11 @@ type Past struct {
 // Possible says why a run cannot be taken back; "" where it can.
 func (p *Past) Possible() string {
 	switch {
-	case p.State != journal.Done && p.State != journal.Undoing:
+	case p.Unfinished():
+		return "it was cut short; oc undo finishes it, or rolls it back, first"
+	case p.State == journal.Undone:
+		return "it is taken back already"
+	case p.State != journal.Done:
 		return "it is " + string(p.State)
 	case p.Purge:
 		return "nothing was saved"
@@ -26,6 +31,39 @@ func (p *Past) Possible() string {
 		return "its saved bytes were given up"
 	}
 	return ""
+}
+
+// Word is what Possible says, for a table.
+func (p *Past) Word() string {
+	switch {
+	case p.Unfinished():
+		return "cut short"
+	case p.State == journal.Undone:
+		return "taken back"
+	case p.State != journal.Done:
+		return string(p.State)
+	case p.Purge:
+		return "purged"
+	case p.Expired:
+		return "expired"
+	}
+	return "possible"
+}
+
+// Group names the command that made the run, and perhaps others.
+func (p *Past) Group() string { return cmp.Or(p.Facts.Group, p.ID) }
+
+// Recover finishes or rolls back what was cut short of the runs that are kept
+// with those of a store; when dry it only says so.
+func (w *Worker) Recover(ctx context.Context, store string, dry bool) ([]journal.Recovery, error) {
+	j, err := w.Journal(cmp.Or(store, w.Config.StorePath(w.Config.DefaultAgent())))
+	if err != nil {
+		return nil, err
+	}
+	if dry {
+		return j.Foresee()
+	}
+	return j.Recover(ctx)
 }
 
 // Past lists the runs of the journal that keeps those of a store, "" for the
@@ -56,10 +94,7 @@ func Last(all []Past, fits func(*Past) bool) []Past {
 		if p.Possible() != "" || fits != nil && !fits(&p) {
 			continue
 		}
-		of := p.Facts.Group
-		if of == "" {
-			of = p.ID
-		}
+		of := p.Group()
 		if group == "" {
 			group = of
 		}

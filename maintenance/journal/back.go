@@ -27,28 +27,67 @@ type Outcome struct {
 	Path   string // as the file was called before the run
 	Result Result
 	Reason string   // of Conflict and Lost
-	Notes  []string // conflicts that the Resolver names
+	Notes  []string // conflicts that the Resolver names, and what came back otherwise than it was
+	Partly bool     // the Resolver held something back: the step can be taken back again
 }
 
 // Resolver knows what is in the files of steps with a Hook.
 type Resolver interface {
 	// Merge returns what a replaced file shall hold when its run is taken back although the file was changed since. It gets what the file
-	// held before the run, what the run wrote, and what it holds now; after a kill, now may never have been what the run wrote. Conflicts
-	// are told to the user. A nil result leaves the file alone, and so does an error, which becomes the reason of the conflict.
-	Merge(s Step, before, after, now []byte) (merged []byte, conflicts []string, err error)
+	// held before the run, what the run wrote, and what it holds now; after a kill, now may never have been what the run wrote. It is asked
+	// as well when files that the run moved or removed are away still. An error leaves the file alone, and becomes the reason of the conflict.
+	Merge(s Step, v Versions) (Merging, error)
+}
+
+// Versions are what a file held and holds.
+type Versions struct {
+	Before, After, Now []byte
+	Away               map[string]bool // files that the run moved or removed and that are not back, by their paths before it
+}
+
+// Merging is what a Resolver came to.
+type Merging struct {
+	Bytes     []byte   // that the file shall hold; nil leaves it alone
+	Conflicts []string // told to the user
+	Partly    bool     // more would come back if what is away were back
 }
 
 // taking is how steps are taken back.
 type taking struct {
 	dry  bool
 	dirs map[string]bool // when dry: directories that would be back by now
+	back map[string]bool // when dry: files that would be
+}
+
+// away are the files of later steps that do not stand under the names that they had before the run.
+func (j *Journal) away(r *Run, i int, how taking) (map[string]bool, error) {
+	away := map[string]bool{}
+	for k := i + 1; k < len(r.Steps); k++ {
+		s := &r.Steps[k]
+		if s.Kind != Move && s.Kind != Remove || how.back[s.Path] {
+			continue
+		}
+		now, err := j.fs.Lstat(s.Path)
+		if err != nil {
+			return nil, err
+		}
+		if now.Type == Absent {
+			away[s.Path] = true
+		}
+	}
+	return away, nil
 }
 
 // back takes one step back, if its file is as the run left it. It may be called any number of times.
 func (j *Journal) back(r *Run, i int, how taking) (o Outcome, err error) {
 	s := &r.Steps[i]
 	o = Outcome{Step: i, Kind: s.Kind, Path: s.Path}
+	j.taking, j.strayed = true, ""
 	defer func() {
+		j.taking = false
+		if j.strayed != "" && err == nil {
+			o.Notes = append(o.Notes, j.strayed)
+		}
 		if err != nil {
 			err = fmt.Errorf("take back %s: %w", s.name(), err)
 		}
@@ -113,7 +152,7 @@ func (j *Journal) back(r *Run, i int, how taking) (o Outcome, err error) {
 			return o, err
 		}
 		switch {
-		case to.Type == Absent && now.alike(s.Before):
+		case to.Type == Absent && now.Type == s.Before.Type: // written since or not, it has its name
 			o.Result = Already
 			return o, nil
 		case to.Type == Absent:
@@ -231,8 +270,21 @@ func (j *Journal) backReplace(r *Run, s *Step, now Stamp, o Outcome, how taking)
 	if err != nil {
 		return o, err
 	}
+	var away map[string]bool
+	if s.Hook != "" && j.resolver != nil {
+		if away, err = j.away(r, o.Step, how); err != nil {
+			return o, err
+		}
+	}
+	if ours && len(away) > 0 { // it is as the run left it, but what it names may not be back
+		rehearsed, err := j.merge(r, s, now, o, taking{dry: true}, away)
+		if err != nil {
+			return o, err
+		}
+		ours = !rehearsed.Partly
+	}
 	if !ours {
-		return j.merge(r, s, now, o, how)
+		return j.merge(r, s, now, o, how, away)
 	}
 	if s.Old == nil {
 		o.Result, o.Reason = Conflict, "its bytes were not saved"
@@ -256,8 +308,8 @@ func (j *Journal) backReplace(r *Run, s *Step, now Stamp, o Outcome, how taking)
 	return o, nil
 }
 
-// merge asks the Resolver about a file that was changed since the run.
-func (j *Journal) merge(r *Run, s *Step, now Stamp, o Outcome, how taking) (Outcome, error) {
+// merge asks the Resolver about a file that was changed since the run, or that names what is away.
+func (j *Journal) merge(r *Run, s *Step, now Stamp, o Outcome, how taking, away map[string]bool) (Outcome, error) {
 	o.Result, o.Reason = Conflict, "it was changed since"
 	switch {
 	case now.Type != Plain:
@@ -283,26 +335,26 @@ func (j *Journal) merge(r *Run, s *Step, now Stamp, o Outcome, how taking) (Outc
 	if err != nil {
 		return o, err
 	}
-	merged, notes, err := j.resolver.Merge(*s, before.Bytes(), after.Bytes(), current.Bytes())
-	o.Notes = notes
+	m, err := j.resolver.Merge(*s, Versions{before.Bytes(), after.Bytes(), current.Bytes(), away})
+	o.Notes, o.Partly = m.Conflicts, m.Partly
 	if err != nil {
 		o.Reason = err.Error()
 		return o, nil
 	}
-	if merged == nil {
-		if len(notes) > 0 {
-			o.Reason = strings.Join(notes, "; ")
+	if m.Bytes == nil {
+		if len(m.Conflicts) > 0 {
+			o.Reason = strings.Join(m.Conflicts, "; ")
 		}
 		return o, nil
 	}
 	o.Result, o.Reason = Merged, ""
-	if how.dry || bytes.Equal(merged, current.Bytes()) {
+	if how.dry || bytes.Equal(m.Bytes, current.Bytes()) {
 		return o, nil
 	}
 	like := now
 	like.MTime = 0
 	return o, j.swap(s.Path, s.Temp, func(w io.Writer) error {
-		_, err := w.Write(merged)
+		_, err := w.Write(m.Bytes)
 		return err
 	}, like, now, sum.hex())
 }

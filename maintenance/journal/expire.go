@@ -90,7 +90,14 @@ func (j *Journal) expire(id string) (int64, error) {
 	freed := r.Saved
 	// The manifest first: it must not promise what may be gone.
 	r.Expired, r.Saved = true, 0
-	if err := j.write(r); err != nil {
+	err = j.write(r)
+	if noRoom(err) { // what it gives up makes the room for saying so
+		if err := j.discard(r); err != nil {
+			return 0, fmt.Errorf("expire run %s: %w", id, err)
+		}
+		err = j.write(r)
+	}
+	if err != nil {
 		return 0, err
 	}
 	if err := j.discard(r); err != nil {

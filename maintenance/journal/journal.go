@@ -54,6 +54,7 @@ type RoomError struct {
 	Dir        string
 	Need, Free int64
 	Purge      bool // nothing is saved already
+	Undo       bool // a run is to be taken back
 }
 
 func (e *RoomError) Error() string {
@@ -62,11 +63,16 @@ func (e *RoomError) Error() string {
 		what = fmt.Sprintf(" (%d bytes needed, %d free)", e.Need, e.Free)
 	}
 	remedy := "make room, or give --purge to save nothing"
-	if e.Purge {
+	switch {
+	case e.Undo:
+		return fmt.Sprintf("%s: %v for what is to come back: %d bytes are missing%s; %s", e.Dir, ErrNoRoom, e.Need-e.Free, what, undoRemedy)
+	case e.Purge:
 		remedy = "nothing is saved already, so make room in another way"
 	}
 	return fmt.Sprintf("%s: %v for what must be written before anything changes%s; %s", e.Dir, ErrNoRoom, what, remedy)
 }
+
+const undoRemedy = "make room, or give up the saved bytes of another run with oc undo --expire RUN, then give oc undo again"
 
 // Unwrap makes errors.Is find ErrNoRoom.
 func (e *RoomError) Unwrap() error { return ErrNoRoom }
@@ -91,6 +97,8 @@ type Journal struct {
 	resolver Resolver
 	locked   bool
 	purging  bool
+	taking   bool            // a step is being taken back
+	strayed  string          // what it could not give its file
 	together int             // from so many files on their bytes are made durable together
 	safe     map[string]bool // directories that were seen to be no links, during one call
 }

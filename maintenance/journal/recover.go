@@ -12,10 +12,19 @@ import (
 // Recovery is what became of a run that was cut short.
 type Recovery struct {
 	Run      *Run
-	Did      string    // "cleared", "rolled back", "finished", "stopped" or "undone", in words for people
+	Did      string    // WasCleared and so on, in words for people
 	Why      string    // one sentence
 	Outcomes []Outcome // of a rollback or an undo
 }
+
+// What Recover does with a run.
+const (
+	WasCleared    = "cleared"
+	WasRolledBack = "rolled back"
+	WasFinished   = "finished"
+	WasStopped    = "stopped"
+	WasUndone     = "undone"
+)
 
 // Recover closes every run of these roots that was cut short, oldest first: the package comment says how. Runs of other roots are left to
 // who opens a journal for them. With none it creates nothing, not even a lock. Errors of one run do not keep it from the next; a run
@@ -57,70 +66,97 @@ func (j *Journal) Recover(ctx context.Context) (recoveries []Recovery, err error
 }
 
 func (j *Journal) recover(ctx context.Context, r *Run) (Recovery, error) {
-	rec := Recovery{Run: r}
-	switch r.State {
-	case Planned:
-		rec.Did, rec.Why = "cleared", "it was cut short before it changed anything"
-		return rec, j.clear(r)
-	case Undoing:
-		rec.Did, rec.Why = "undone", "its undo was cut short"
-		if err := j.sweep(r); err != nil {
-			return rec, err
-		}
-		var err error
-		rec.Outcomes, err = j.undo(ctx, r)
-		return rec, err
-	}
-	begun := r.Steps
-	stands := true
 	for i := range r.Steps {
-		if r.Steps[i].Kind == Replace {
+		if r.State == Applying && r.Steps[i].Kind == Replace {
 			if err := j.finishTrade(&r.Steps[i]); err != nil {
-				return rec, err
+				return Recovery{Run: r}, err
 			}
 		}
 	}
-	for i := range r.Steps {
-		s := &r.Steps[i]
-		if s.Phase == Clear {
-			begun = r.Steps[:i]
-			break
-		}
-		done, err := j.stands(s)
-		if err != nil {
-			return rec, err
-		}
-		stands = stands && done
+	rec, err := j.fate(r)
+	if err != nil {
+		return rec, err
 	}
-	if !stands {
-		rec.Did, rec.Why = "rolled back", "it was cut short before the new stores stood, and what it was planned for may have passed"
-		return rec, j.rollBack(r, begun, rec.Why)
+	switch rec.Did {
+	case WasCleared:
+		return rec, j.clear(r)
+	case WasRolledBack:
+		begun := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Phase == Clear })
+		if begun < 0 {
+			begun = len(r.Steps)
+		}
+		return rec, j.rollBack(r, r.Steps[:begun], rec.Why)
 	}
 	if err := j.sweep(r); err != nil {
 		return rec, err
 	}
-	why := ""
-	switch {
-	case r.Purge:
-		why = "it was cut short, and what a purging run removes cannot be brought back; the next plan finds it again"
-	case !j.kept(r):
-		why = "it was cut short, and its saved bytes are gone"
-	}
-	if why == "" {
-		rec.Did, rec.Why = "finished", "it was cut short when the new stores stood already"
+	switch rec.Did {
+	case WasUndone:
+		rec.Outcomes, err = j.undo(ctx, r)
+		return rec, err
+	case WasFinished:
 		return rec, j.forward(ctx, r, nil)
 	}
-	rec.Did, rec.Why = "stopped", why
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		if done, err := j.stands(s); err != nil {
 			return rec, err
 		} else if !done {
-			s.Skipped = why
+			s.Skipped = rec.Why
 		}
 	}
-	r.Why = why
+	r.Why = rec.Why
 	return rec, j.finish(r)
+}
+
+// fate is what is to be done with a run that was cut short, seen by looking.
+func (j *Journal) fate(r *Run) (Recovery, error) {
+	switch r.State {
+	case Planned:
+		return Recovery{r, WasCleared, "it was cut short before it changed anything", nil}, nil
+	case Undoing:
+		return Recovery{r, WasUndone, "its undo was cut short", nil}, nil
+	}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Phase == Clear {
+			break
+		}
+		if done, err := j.stands(s); err != nil {
+			return Recovery{Run: r}, err
+		} else if !done {
+			return Recovery{r, WasRolledBack, "it was cut short before the new stores stood, and what it was planned for may have passed", nil}, nil
+		}
+	}
+	switch {
+	case r.Purge:
+		return Recovery{r, WasStopped, "it was cut short, and what a purging run removes cannot be brought back; the next plan finds it again", nil}, nil
+	case !j.kept(r):
+		return Recovery{r, WasStopped, "it was cut short, and its saved bytes are gone", nil}, nil
+	}
+	return Recovery{r, WasFinished, "it was cut short when the new stores stood already", nil}, nil
+}
+
+// Foresee returns what Recover would do, and does nothing.
+func (j *Journal) Foresee() (all []Recovery, err error) {
+	defer j.remember()()
+	runs, _ := j.List()
+	for i := range runs {
+		if !runs[i].Unfinished() || !slices.ContainsFunc(runs[i].Roots, j.touches) {
+			continue
+		}
+		r, e := j.Load(runs[i].ID)
+		var rec Recovery
+		if e == nil {
+			rec, e = j.fate(r)
+		}
+		if e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		all = append(all, rec)
+	}
+	return all, err
 }
 
 // stands says whether a step is done, by looking at the disk.

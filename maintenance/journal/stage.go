@@ -2,8 +2,10 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"time"
@@ -289,7 +291,12 @@ func (j *Journal) dress(path string, like Stamp) error {
 		return err
 	}
 	if like.UID >= 0 && (now.UID != like.UID || now.GID != like.GID) {
-		if err := j.fs.Chown(path, like.UID, like.GID); err != nil {
+		err := j.fs.Chown(path, like.UID, like.GID)
+		if j.taking && now.UID == like.UID && errors.Is(err, fs.ErrPermission) {
+			// Better with another group than not at all: only its members could give it that one.
+			j.strayed, err = fmt.Sprintf("it has the group %d, and had %d: oc may not give it that one; chgrp it as a member of that group, or as root", now.GID, like.GID), nil
+		}
+		if err != nil {
 			return err
 		}
 	}

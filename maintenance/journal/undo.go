@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,13 +58,16 @@ func (j *Journal) Undo(ctx context.Context, id string, o UndoOptions) (r *Run, o
 		}
 	}
 	if wanted == 0 || o.DryRun {
-		outcomes, err = j.takeBack(ctx, r, taking{dry: true, dirs: map[string]bool{}})
+		outcomes, err = j.takeBack(ctx, r, taking{dry: true, dirs: map[string]bool{}, back: map[string]bool{}})
 		for i := range r.Steps {
 			if r.Steps[i].Undo == Wanted {
 				r.Steps[i].Undo = NotTaken
 			}
 		}
 		return r, outcomes, err
+	}
+	if err := j.roomForOld(r); err != nil {
+		return r, nil, fmt.Errorf("undo run %s: nothing was changed: %w", id, err)
 	}
 	r.State = Undoing
 	if err := j.write(r); err != nil {
@@ -73,6 +77,68 @@ func (j *Journal) Undo(ctx context.Context, id string, o UndoOptions) (r *Run, o
 	return r, outcomes, err
 }
 
+// roomForOld makes sure that what is wanted fits beside what is there, and the manifest, which is written anew.
+func (j *Journal) roomForOld(r *Run) error {
+	need, where := map[uint64]int64{}, map[uint64]string{}
+	add := func(dir string, size int64) error {
+		at, err := j.fs.Lstat(dir)
+		if err == nil && at.Type == Folder {
+			need[at.Dev] += (size + block - 1) / block * block
+			where[at.Dev] = cmp.Or(where[at.Dev], dir)
+		}
+		return err
+	}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Undo != Wanted || s.Before.Type != Plain || s.Kind != Move && (s.Old == nil || s.Old.Link > 0) {
+			continue
+		}
+		if s.Kind == Move {
+			from, err := j.fs.Lstat(filepath.Dir(s.To))
+			if err != nil {
+				return err
+			}
+			to, err := j.fs.Lstat(filepath.Dir(s.Path))
+			if err != nil {
+				return err
+			}
+			if from.Dev == to.Dev {
+				continue // a name takes no room
+			}
+		}
+		dir := filepath.Dir(s.Path)
+		for at, err := j.fs.Lstat(dir); err == nil && at.Type == Absent && dir != filepath.Dir(dir); at, err = j.fs.Lstat(dir) {
+			dir = filepath.Dir(dir) // the run removed it
+		}
+		if err := add(dir, s.Before.Size); err != nil {
+			return err
+		}
+	}
+	manifest, err := j.fs.Lstat(j.manifest(r.ID))
+	if err == nil {
+		err = add(j.runs(), manifest.Size+int64(len(r.Steps))*undoMark)
+	}
+	if err != nil {
+		return err
+	}
+	for dev, size := range need {
+		err := j.room(where[dev], size)
+		var short *RoomError
+		if errors.As(err, &short) {
+			short.Undo = true
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	block    = 4096 // what a file takes is counted in these
+	undoMark = 16   // bytes that a step's line grows by when it is taken back
+)
+
 // undo takes back the steps that are wanted, and closes the run when nothing is left of it.
 func (j *Journal) undo(ctx context.Context, r *Run) ([]Outcome, error) {
 	untouched := map[string]bool{}
@@ -81,7 +147,19 @@ func (j *Journal) undo(ctx context.Context, r *Run) ([]Outcome, error) {
 			untouched[f.Path] = true
 		}
 	}
+	wanted := 0
+	for i := range r.Steps {
+		if r.Steps[i].Undo == Wanted {
+			wanted++
+		}
+	}
 	outcomes, err := j.takeBack(ctx, r, taking{})
+	if err != nil {
+		err = fmt.Errorf("after %d of %d steps, and what is back stays: %w", len(outcomes), wanted, err)
+		if noRoom(err) {
+			err = fmt.Errorf("%w; %s", err, undoRemedy)
+		}
+	}
 	left := 0
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -143,10 +221,12 @@ func (j *Journal) takeBack(ctx context.Context, r *Run, how taking) ([]Outcome, 
 			return outcomes, err
 		}
 		outcomes = append(outcomes, o)
+		done := o.Result != Conflict && o.Result != Lost && !o.Partly
 		if how.dry {
+			how.back[s.Path] = done
 			continue
 		}
-		if o.Result != Conflict && o.Result != Lost {
+		if done {
 			s.Undo = Back
 		}
 		dirty[filepath.Dir(s.Path)], dirty[filepath.Dir(s.final())] = true, true

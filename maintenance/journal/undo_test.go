@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -84,15 +85,15 @@ func TestUndoLeavesWhatChanged(t *testing.T) {
 
 type rows struct{ seen []string }
 
-func (m *rows) Merge(s Step, before, after, now []byte) ([]byte, []string, error) {
-	m.seen = []string{s.Hook, string(s.Payload), string(before), string(after), string(now)}
-	switch {
-	case strings.Contains(string(now), "refuse"):
-		return nil, []string{"row b was made again"}, nil
-	case strings.Contains(string(now), "broken"):
-		return nil, nil, errors.New("the store does not parse")
+func (m *rows) Merge(s Step, v Versions) (Merging, error) {
+	m.seen = []string{s.Hook, string(s.Payload), string(v.Before), string(v.After), string(v.Now)}
+	switch now := string(v.Now); {
+	case strings.Contains(now, "refuse"):
+		return Merging{Conflicts: []string{"row b was made again"}}, nil
+	case strings.Contains(now, "broken"):
+		return Merging{}, errors.New("the store does not parse")
 	}
-	return []byte(`{"a":1,"b":2,"z":9}`), []string{"row q stays"}, nil
+	return Merging{Bytes: []byte(`{"a":1,"b":2,"z":9}`), Conflicts: []string{"row q stays"}}, nil
 }
 
 func TestUndoMerges(t *testing.T) {
@@ -439,5 +440,64 @@ func TestExpiry(t *testing.T) {
 	}
 	if _, vaults := leftovers(t, base); len(vaults) != 0 {
 		t.Errorf("left: %v", vaults)
+	}
+}
+
+// A disk that fills up in the middle of an undo: it says how far it came and what to do, and what is back stays.
+func TestUndoRunsOutOfRoom(t *testing.T) {
+	said := 0
+	for at := 1; ; at++ {
+		base := scratch(t)
+		r, err := open(t, base, nil).Apply(bg, scene(t, base)())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &Faults{FS: quick{OS()}, At: at, Err: syscall.ENOSPC}
+		_, outcomes, err := open(t, base, f).Undo(bg, r.ID, UndoOptions{})
+		if f.Count() < at {
+			break
+		}
+		if err == nil || !strings.Contains(err.Error(), " of 10 steps") {
+			continue // before the first step, or after the last
+		}
+		said++
+		if want := fmt.Sprintf("after %d of 10 steps, and what is back stays", len(outcomes)); !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), undoRemedy) {
+			t.Errorf("operation %d: %v; want %q", at, err, want)
+		}
+	}
+	if said < 10 {
+		t.Errorf("it failed in the middle %d times only", said)
+	}
+}
+
+// Foresee says what Recover does next, and does nothing.
+func TestForesee(t *testing.T) {
+	seen := map[string]bool{}
+	for at := 1; ; at++ {
+		base := scratch(t)
+		f := &Faults{FS: quick{OS()}, At: at}
+		plan := scene(t, base)()
+		if !stopping(func() { _, _ = open(t, base, f).Apply(bg, plan) }) {
+			break
+		}
+		cut := tree(t, base)
+		j := open(t, base, nil)
+		said, err := j.Foresee()
+		if d := diff(tree(t, base), cut); err != nil || d != "" {
+			t.Fatalf("operation %d: %v %s", at, err, d)
+		}
+		did, err := j.Recover(bg)
+		if err != nil || len(said) != len(did) {
+			t.Fatalf("operation %d: %v %v %v", at, said, did, err)
+		}
+		for i := range did {
+			seen[did[i].Did] = true
+			if did[i].Did != said[i].Did || did[i].Run.ID != said[i].Run.ID {
+				t.Errorf("operation %d: said %q, did %q", at, said[i].Did, did[i].Did)
+			}
+		}
+	}
+	if !seen[WasCleared] || !seen[WasRolledBack] || !seen[WasFinished] {
+		t.Errorf("seen %v", seen)
 	}
 }
