@@ -96,7 +96,7 @@ func showChanges(ctx context.Context, c *Call) error {
 	}
 	if a.row != nil {
 		c.remark(a.row.Store())
-	} else if elsewhere := store.Elsewhere(ctx, s.cfg, a.l.opened, word); len(elsewhere) > 0 {
+	} else if elsewhere := store.Elsewhere(ctx, s.cfg, cmp.Or(c.String("agent"), s.cfg.DefaultAgent()), a.l.opened, word); len(elsewhere) > 0 {
 		at := elsewhere[0].Store()
 		c.Warnf("%s is not in a store that is in use, but in %s (agent %s, %s era)", elsewhere[0].Key, at.Path, at.Agent, at.Era)
 	}
@@ -205,7 +205,7 @@ func (c *Call) subject(ctx context.Context, cfg *config.Config, word, flag strin
 		}
 		s.l.opened = append(s.l.opened, found)
 	}
-	found := store.Find(cfg, s.l.opened, s.word)
+	found := store.Find(cfg, cmp.Or(s.flag, cfg.DefaultAgent()), s.l.opened, s.word)
 	switch len(found) {
 	case 0:
 	case 1:

@@ -15,7 +15,7 @@ const (
 	ExitDone        = 0
 	ExitFailed      = 1   // unreadable, damaged when reading, I/O; also a partial answer
 	ExitUsage       = 2   // the command line is wrong
-	ExitFindings    = 3   // doctor: warnings or errors remain
+	ExitFindings    = 3   // warnings or errors remain
 	ExitLimit       = 4   // done, but a limit cannot be met
 	ExitBusy        = 5   // locked, or a gateway that does not answer
 	ExitRefused     = 6   // not safe to change

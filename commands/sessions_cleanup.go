@@ -25,18 +25,19 @@ func sessionsCleanup() *Command {
 			"with oc undo, for 7 days unless --keep-undo says otherwise.\n\n" +
 			"Sessions whose transcript is locked or was written in the last five minutes stay, an impossible time never makes a session old, and transcripts with messages that no " +
 			"session names are archived rather than deleted. A store that is damaged or missing is refused: nothing is taken for empty.\n\n" +
-			"Without any flag the configured limits apply. --older-than, --kind and --empty select sessions by hand instead.",
-		Flags: slices.Concat([]Flag{agentFlag, allAgentsFlag, storeFlag}, []Flag{
+			"Without any flag the configured limits apply. --older-than, --kind and --empty select sessions by hand instead.\n\n" +
+			"For now this works on stores of the file era only, sessions.json: an agent whose sessions are in a database is refused, the others of --all-agents are cleaned.",
+		Flags: slices.Concat([]Flag{agentFlag, allAgentsFlag, {Name: "store", Value: "PATH", Help: "the sessions in this sessions.json; databases cannot be cleaned yet"}}, []Flag{
 			{Name: "dry-run", Help: "show the plan and change nothing"},
 			{Name: "enforce", Help: "apply the limits although the configured mode is warn"},
 			{Name: "fix-missing", Help: "also remove sessions whose transcript is gone or holds no message"},
 			{Name: "fix-dm-scope", Help: "also remove direct sessions that session.dmScope \"main\" leaves unused"},
 			{Name: "active-key", Value: "KEY", Repeatable: true, Help: "a session that is in use and stays"},
 			{Name: "cron", Help: "also apply cron.sessionRetention to the runs of cron jobs"},
-			{Name: "older-than", Value: "DURATION", Help: "by hand: sessions not written for so long", Takes: "a duration such as 30d or 12h", Check: IsDuration},
+			{Name: "older-than", Value: "DURATION", Help: "by hand: sessions not written for so long; units ms, s, m, h, d, w", Takes: "a positive duration such as 30d or 12h", Check: isSomeTime},
 			{Name: "kind", Value: "KIND", Repeatable: true, Help: "by hand: sessions of this kind", Takes: "one of " + strings.Join(kinds, ", "), Check: func(s string) bool { return slices.Contains(kinds, s) }},
 			{Name: "empty", Help: "by hand: sessions without any message"},
-			{Name: "include-protected", Help: "by hand: take protected sessions too"},
+			{Name: "include-protected", Help: "with --older-than, --kind or --empty: take protected sessions too"},
 			{Name: "keep-unlinked", Help: "leave transcripts that no session names where they are"},
 			{Name: "limit-actions", Value: "N", Help: "show at most so many actions", Takes: "a positive whole number", Check: IsCount},
 			keepUndoFlag, purgeFlag, besideGatewayFlag,
@@ -52,7 +53,7 @@ func sessionsCleanup() *Command {
 }
 
 var (
-	keepUndoFlag      = Flag{Name: "keep-undo", Value: "DURATION", Default: "7d", Help: "how long runs can be taken back", Takes: "a duration such as 7d or 48h", Check: IsDuration}
+	keepUndoFlag      = Flag{Name: "keep-undo", Value: "DURATION", Default: "7d", Help: "how long runs can be taken back; units ms, s, m, h, d, w", Takes: "a positive duration such as 7d or 48h", Check: isSomeTime}
 	purgeFlag         = Flag{Name: "purge", Help: "save nothing: what goes cannot be brought back"}
 	besideGatewayFlag = Flag{Name: "beside-gateway", Help: "change files although a gateway lives that may write them too"}
 )
@@ -72,6 +73,15 @@ func cleanup(ctx context.Context, c *Call) error {
 	targets, err := c.targets(cfg, c.Bool("all-agents"))
 	if err != nil {
 		return err
+	}
+	if err := c.asWritten(cfg); err != nil {
+		return err
+	}
+	if err := c.keeps(); err != nil {
+		return err
+	}
+	if o := c.orders(); o.IncludeProtected && !o.ByHand() {
+		return Usagef("--include-protected goes with --older-than, --kind or --empty; give one of them")
 	}
 	policy, warnings, err := maintenance.ReadPolicy(cfg, c.orders())
 	var unreadable *maintenance.Unreadable
@@ -136,6 +146,20 @@ func (c *Call) worker(cfg *config.Config) *maintenance.Worker {
 	}
 }
 
+// keeps refuses to keep what is not saved.
+func (c *Call) keeps() error {
+	if c.Bool("purge") && c.Given("keep-undo") {
+		return Usagef("--keep-undo and --purge exclude each other: a purge saves nothing; give one of them")
+	}
+	return nil
+}
+
+// isSomeTime is a Check: a duration of a millisecond at least.
+func isSomeTime(s string) bool {
+	d, err := parseDuration(s)
+	return err == nil && d >= time.Millisecond
+}
+
 // line is the command as it was given, without the values of secrets.
 func (c *Call) line() string {
 	line := words(c.Path)
@@ -197,6 +221,9 @@ func rehearse(ctx context.Context, cfg *config.Config, t store.Target, p *mainte
 	return &maintenance.Done{Plan: maintenance.Make(p, s, now), Snapshot: s}, nil
 }
 
+// untouched says what can be done where a store is lost and its transcripts are not.
+const untouched = "transcripts beside it are untouched, oc sessions --history lists them and oc sessions history FILE reads one; restore the store from a backup"
+
 // changeError gives a change that was not made its exit status, and says what is changed all the same.
 func changeError(err error, d *maintenance.Done) error {
 	state := "nothing was changed"
@@ -214,6 +241,7 @@ func changeError(err error, d *maintenance.Done) error {
 	}
 	var damage *store.Damage
 	var missing *maintenance.Missing
+	var alien *maintenance.NotStore
 	var unreadable *maintenance.Unreadable
 	var denied *maintenance.Denied
 	var gone *maintenance.NoRow
@@ -223,8 +251,11 @@ func changeError(err error, d *maintenance.Done) error {
 	case errors.As(err, &gone):
 		return &Error{Exit: ExitFailed, Code: "not-found", Err: err, Details: map[string]any{"key": gone.Key, "path": gone.Store}}
 	case errors.As(err, &damage):
+		said = fmt.Errorf("%w; %s", said, untouched)
 		return &Error{Exit: ExitRefused, Code: "damaged", Err: said, Details: map[string]any{"path": damage.Path, "byte": damage.Offset, "reason": damage.Reason}}
-	case errors.As(err, &missing), errors.As(err, &unreadable), errors.Is(err, journal.ErrRefused):
+	case errors.As(err, &missing):
+		return &Error{Exit: ExitRefused, Err: fmt.Errorf("%w; %s", said, untouched)}
+	case errors.As(err, &alien), errors.As(err, &unreadable), errors.Is(err, journal.ErrRefused):
 		return &Error{Exit: ExitRefused, Err: said}
 	case errors.Is(err, context.Canceled):
 		return &Error{Exit: ExitInterrupted, Err: errors.New("interrupted; " + or(state, "the change is done"))}
@@ -266,11 +297,13 @@ func (c *Call) reportCleanup(all []cleaned, p *maintenance.Policy, dry bool) err
 			return err
 		}
 	} else {
-		for i, x := range all {
+		shown := false
+		for _, x := range all {
 			if x.err == nil {
-				if i > 0 {
+				if shown {
 					c.Out.Printf("\n")
 				}
+				shown = true
 				cleanupText(c, x, len(all) > 1, dry)
 			}
 		}

@@ -94,7 +94,9 @@ func cleanupMembers(p *span.Printer, x cleaned, dry bool, limit int) {
 	p.Key("cronPruned").Int(int64(s.CronPruned))
 	p.Key("byHand").Int(int64(s.ByHand))
 	planMembers(p, d, limit)
-	if !dry {
+	if dry {
+		p.Key("undo").Null()
+	} else {
 		doneMembers(p, d)
 	}
 }
@@ -263,9 +265,13 @@ func cleanupText(c *Call, x cleaned, several, dry bool) {
 	if dry {
 		return
 	}
+	if d.Plan.Empty() {
+		out.Printf("\nNothing was changed: session.maintenance.mode is warn.\n")
+		return
+	}
 	freed, saved := d.Freed()
 	rows, files := committed(d)
-	out.Printf("\nDone: %d rows and %d files changed, %s freed, %s of that kept for undo.\n", rows, files, term.Bytes(freed), term.Bytes(saved))
+	out.Printf("\nDone: %s and %s changed, %s freed, %s of that kept for undo.\n", plural(rows, "row", "rows"), plural(files, "file", "files"), term.Bytes(freed), term.Bytes(saved))
 	switch {
 	case d.Run == nil:
 	case d.Run.Purge:
@@ -328,31 +334,45 @@ func cleanupTotals(c *Call, d *maintenance.Done) {
 	}
 	t.End()
 	if len(rest) > 0 {
-		c.Out.Printf("... and %d more labels\n", len(rest))
+		c.Out.Printf("... and %s\n", plural(len(rest), "more label", "more labels"))
 	}
 }
 
 // mostLabels are shown; where each session has one of its own the table would say what the first one says.
 const mostLabels = 20
 
-// cleanupProtected says how many stay although a rule asks for them, by the rule that protects them.
+// mostProtected are named of each rule, unless --limit-actions or --verbose asks for more.
+const mostProtected = 3
+
+// cleanupProtected says what stays although a rule asks for it, by the rule that protects it.
 func cleanupProtected(c *Call, d *maintenance.Done) {
-	by := map[maintenance.Rule]int{}
+	by := map[maintenance.Rule][]string{}
 	var order []maintenance.Rule
 	for _, k := range d.Plan.Protected {
-		if by[k.Rule] == 0 {
+		if by[k.Rule] == nil {
 			order = append(order, k.Rule)
 		}
-		by[k.Rule]++
+		what := k.Key
+		if k.Target != "" {
+			what = baseOf(k.Target)
+		}
+		by[k.Rule] = append(by[k.Rule], term.Escape(what))
 	}
 	if len(order) == 0 {
 		return
 	}
-	parts := make([]string, len(order))
-	for i, rule := range order {
-		parts[i] = fmt.Sprintf("%d %s", by[rule], rule)
+	most := mostProtected
+	if n := int(c.Int("limit-actions")); n > 0 {
+		most = n
 	}
-	c.Out.Printf("\nStay although a rule asks for them: %s\n", strings.Join(parts, ", "))
+	c.Out.Printf("\nStay although a rule asks for them:\n")
+	for _, rule := range order {
+		names, rest := by[rule], ""
+		if n := len(names) - most; n > 0 && !c.Bool("verbose") {
+			names, rest = names[:most], fmt.Sprintf(" and %d more", n)
+		}
+		c.Out.Printf("  %d %s: %s%s\n", len(by[rule]), rule, strings.Join(names, ", "), rest)
+	}
 }
 
 func baseOf(path string) string {

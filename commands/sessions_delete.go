@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"slices"
 
 	"oc/maintenance"
 )
@@ -14,7 +13,7 @@ func sessionsDelete() *Command {
 		Short: "take sessions out of the store and archive their transcripts",
 		Long: "Takes each session out of its store. Its transcript becomes an archive, <name>.deleted.<time>, and its trajectory goes, as when OpenClaw deletes a session; what another " +
 			"session uses too stays. It asks on a terminal, and needs --yes elsewhere." + verbAnyKeys,
-		Flags: slices.Concat(verbFlags, []Flag{yesFlag}),
+		Flags: verbFlags,
 		Examples: []Example{
 			{"oc sessions delete agent:main:subagent:0f4e --dry-run", "what would go"},
 			{"oc sessions delete 7c6f5d8e-1b2a-4c3d-8e9f-0a1b2c3d4e5f --yes", "by its id, without asking"},

@@ -221,7 +221,7 @@ func (c *Call) remarks(l *listing) error {
 		c.remark(s)
 		if s.Era == store.NoEra && !s.Named && !c.Bool("history") {
 			if n := s.Transcripts(); n > 0 {
-				c.Warnf("agent %s has no session store, but %d transcripts are in %s; see them with oc sessions --history", s.Agent, n, s.Dir())
+				c.Warnf("agent %s has no session store, but %s in %s; see them with oc sessions --history", s.Agent, plural(n, "transcript is", "transcripts are"), s.Dir())
 			}
 		}
 		for i := range s.Rows {
@@ -243,7 +243,7 @@ func (c *Call) remarks(l *listing) error {
 	}
 	err := c.tell(l.failed)
 	if l.unread > 0 {
-		c.Warnf("%d transcripts could not be read: %s", l.unread, l.unreadWhy)
+		c.Warnf("%s could not be read: %s", plural(l.unread, "transcript", "transcripts"), l.unreadWhy)
 		err = Status(ExitFailed)
 	}
 	return err

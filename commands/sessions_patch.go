@@ -46,6 +46,10 @@ func isModelRef(s string) bool {
 	return ok && strings.TrimSpace(provider) == provider && provider != "" && model != "" && !strings.ContainsAny(s, "\n\t ")
 }
 
+func bothWays(name, field string) error {
+	return Usagef("--%s and --unset %s exclude each other; give one of them", name, field)
+}
+
 func patchSession(ctx context.Context, c *Call) error {
 	p := maintenance.Patch{Set: map[string]string{}, Unset: c.Strings("unset"), Pin: c.Bool("pin"), Unpin: c.Bool("unpin"), Model: strings.TrimSpace(c.String("model"))}
 	if p.Pin && p.Unpin {
@@ -54,7 +58,18 @@ func patchSession(ctx context.Context, c *Call) error {
 	for _, s := range maintenance.Settings() {
 		if c.Given(s.Name) {
 			p.Set[s.Name] = c.String(s.Name)
+			if slices.Contains(p.Unset, s.Field.String()) {
+				return bothWays(s.Name, s.Field.String())
+			}
 		}
+	}
+	for _, field := range []row.Field{row.Model, row.ModelOverride, row.ProviderOverride} {
+		if p.Model != "" && slices.Contains(p.Unset, field.String()) {
+			return bothWays("model", field.String())
+		}
+	}
+	if p.Pin && slices.Contains(p.Unset, row.PinnedAt.String()) {
+		return bothWays("pin", row.PinnedAt.String())
 	}
 	if len(p.Set)+len(p.Unset) == 0 && !p.Pin && !p.Unpin && p.Model == "" {
 		return Usagef("nothing is to be changed; give a setting such as --label, or --unset FIELD")

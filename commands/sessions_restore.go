@@ -6,6 +6,7 @@ import (
 
 	"oc/maintenance"
 	"oc/store"
+	"oc/store/jsonfile"
 	"oc/store/lock"
 )
 
@@ -35,7 +36,7 @@ func restoreSession(ctx context.Context, c *Call) error {
 		return err
 	}
 	word := c.Arg(0)
-	if len(store.Find(l.cfg, l.opened, word)) > 0 {
+	if len(store.Find(l.cfg, c.meant(l.cfg), l.opened, word)) > 0 {
 		r, err := c.find(ctx, l, word)
 		if err != nil {
 			return err
@@ -77,15 +78,14 @@ func (c *Call) bringBack(ctx context.Context, l *listing, word string, r *store.
 		if r != nil {
 			names = snapshot.Earlier(r.Key)
 		}
-		if lost, ok := w.Lost(s.Index, word); ok && r == nil && len(names) < 2 {
-			if len(names) == 1 {
-				lost.Archive = names[0]
-			}
+		if lost, ok := w.Lost(s.Index, word); ok && r == nil && len(names) == 0 {
 			found = append(found, place{s.Target, lost})
 			continue
 		}
 		for _, name := range names {
-			found = append(found, place{s.Target, maintenance.Lost{Archive: name}})
+			lost, _ := w.Lost(s.Index, jsonfile.NameOf(name, "").Session)
+			lost.Archive = name
+			found = append(found, place{s.Target, lost})
 		}
 	}
 	switch {
@@ -106,7 +106,10 @@ func (c *Call) bringBack(ctx context.Context, l *listing, word string, r *store.
 	x := &all[0]
 	return c.apply(ctx, l.cfg, verb{past: "restored", plan: func(s *maintenance.Snapshot, _ []string) (*maintenance.Plan, error) {
 		plan, key, inferred, err := maintenance.Restore(s, p.lost, c.Now())
-		x.keys, x.inferred = []string{key}, inferred
+		x.keys, x.inferred, x.instead = []string{key}, inferred, ""
+		if !inferred && key != p.lost.Key {
+			x.instead = p.lost.Key
+		}
 		return plan, err
 	}}, all, word)
 }

@@ -69,12 +69,12 @@ func showSession(ctx context.Context, c *Call) error {
 
 // find is the one session that a word on the command line means.
 func (c *Call) find(ctx context.Context, l *listing, word string) (*store.Row, error) {
-	found := store.Find(l.cfg, l.opened, word)
+	found := store.Find(l.cfg, c.meant(l.cfg), l.opened, word)
 	switch len(found) {
 	case 1:
 		return found[0], nil
 	case 0:
-		if elsewhere := store.Elsewhere(ctx, l.cfg, l.opened, word); len(elsewhere) > 0 && c.String("store") == "" {
+		if elsewhere := store.Elsewhere(ctx, l.cfg, c.meant(l.cfg), l.opened, word); len(elsewhere) > 0 && c.String("store") == "" {
 			s := elsewhere[0].Store()
 			return nil, &Error{
 				Exit: ExitFailed, Code: "elsewhere", Err: fmt.Errorf("%s is not in a store that is in use, but in %s (agent %s, %s era); show it with --store %s", elsewhere[0].Key, s.Path, s.Agent, s.Era, s.Path),

@@ -54,7 +54,7 @@ func traceSession(ctx context.Context, c *Call) error {
 		return err
 	}
 	word := c.Arg(0)
-	rows := store.Find(l.cfg, l.Stores, word)
+	rows := store.Find(l.cfg, c.meant(l.cfg), l.Stores, word)
 	if keys := distinctKeys(rows); len(keys) > 1 {
 		return Usagef("%q means %d sessions: %s; give the key of one", word, len(keys), strings.Join(keys, ", "))
 	}

@@ -24,10 +24,10 @@ type verb struct {
 }
 
 var (
-	yesFlag     = Flag{Name: "yes", Help: "do not ask"}
+	yesFlag     = Flag{Name: "yes", Help: "do not ask; what deletes asks, the rest goes on anyway"}
 	mainFlag    = Flag{Name: "main", Help: "allow it for the main session of an agent"}
 	dryFlag     = Flag{Name: "dry-run", Help: "show the plan and change nothing"}
-	verbFlags   = []Flag{agentFlag, storeFlag, mainFlag, dryFlag, keepUndoFlag, purgeFlag, besideGatewayFlag}
+	verbFlags   = []Flag{agentFlag, storeFlag, mainFlag, dryFlag, yesFlag, keepUndoFlag, purgeFlag, besideGatewayFlag}
 	verbExits   = []int{ExitBusy, ExitRefused}
 	verbAnyKeys = "\n\nKEY is a session key, exact or in another form of it, a session id, or a label. A session whose transcript is locked or was written in the last five minutes stays as it is " +
 		"and is told; the others are changed. oc undo takes all of it back."
@@ -39,6 +39,7 @@ type changed struct {
 	keys     []string // that were asked for, as they stand in the store
 	left     []string // what stays although it has to do with what went
 	inferred bool     // the row of a restored session is not the one that was lost
+	instead  string   // the key that its saved row had, where that is in use again
 }
 
 // change does a verb to the sessions that the words on the command line name.
@@ -72,6 +73,9 @@ func (c *Call) sparesMain(all []changed, past string) error {
 // apply asks, plans and applies, store by store, and says what was done.
 func (c *Call) apply(ctx context.Context, cfg *config.Config, v verb, all []changed, what string) error {
 	dry := c.Bool("dry-run")
+	if err := c.keeps(); err != nil {
+		return err
+	}
 	if !dry {
 		if v.asks && !c.Bool("yes") {
 			question := "%s will be %s. Go on?"
@@ -145,6 +149,9 @@ func (c *Call) forChange(ctx context.Context) (*listing, error) {
 	if err != nil {
 		return nil, changeError(err, nil)
 	}
+	if err := c.asWritten(l.cfg); err != nil {
+		return nil, err
+	}
 	if l.cfg.Broken && !c.Given("store") {
 		return nil, Refusef("the configuration %s cannot be read, so which store is in use is not known; repair it, or name the store with --store", l.cfg.ConfigFile)
 	}
@@ -207,8 +214,11 @@ func (c *Call) reportVerb(v verb, all []changed, dry bool) error {
 		for _, what := range x.left {
 			c.Notef("left as it is: %s", what)
 		}
+		if x.instead != "" {
+			c.Notef("the key %s is in use again, so the row that was saved comes back as %s", x.instead, x.keys[0])
+		}
 		if x.inferred {
-			c.Warnf("the row of this session was not saved anywhere: that of %s is inferred from the name of its archive", x.keys[0])
+			c.Warnf("no run of oc that is kept has saved the row of this session: that of %s is inferred from the name of its archive", x.keys[0])
 		}
 		if len(x.done.Skipped) > 0 {
 			exit = max(exit, ExitFailed)
@@ -305,7 +315,9 @@ func verbMembers(p *span.Printer, v verb, x changed, dry bool) {
 		p.End()
 	}
 	planMembers(p, x.done, 0)
-	if !dry {
+	if dry {
+		p.Key("undo").Null()
+	} else {
 		doneMembers(p, x.done)
 	}
 }
@@ -330,7 +342,8 @@ func verbText(c *Call, x changed, dry bool) {
 		out.Printf("Nothing to do in %s.\n", d.Plan.Store)
 		return
 	}
-	t := out.Table(term.Column{Head: "Action"}, term.Column{Head: "Session or file", Cut: term.Middle, Min: 28}, term.Column{Head: "Size", Right: true, Drop: 1}, term.Column{Head: "Why", Cut: term.End, Drop: 2})
+	t := out.Table(term.Column{Head: "Action"}, term.Column{Head: "Session or file", Cut: term.Middle, Min: 28}, term.Column{Head: "Size", Right: true, Drop: 1})
+	var why []string
 	for i := range d.Plan.Actions {
 		a := &d.Plan.Actions[i]
 		what := a.Key
@@ -340,9 +353,13 @@ func verbText(c *Call, x changed, dry bool) {
 		if a.To != "" {
 			what = baseOf(a.To)
 		}
-		t.Row(string(a.Kind), what, term.Bytes(a.Bytes), a.Reason)
+		t.Row(string(a.Kind), what, term.Bytes(a.Bytes))
+		if a.Kind != maintenance.Rewrite && !slices.Contains(why, a.Reason) {
+			why = append(why, a.Reason)
+		}
 	}
 	t.End()
+	out.Printf("\nWhy: %s\n", term.Escape(strings.Join(why, "; ")))
 	if dry {
 		out.Printf("Dry run: nothing was changed.\n")
 		return

@@ -3,6 +3,8 @@ package commands
 import (
 	"errors"
 	"os/user"
+	"slices"
+	"strings"
 
 	"oc/config"
 	"oc/store"
@@ -56,6 +58,33 @@ func (c *Call) targets(cfg *config.Config, all bool) ([]store.Target, error) {
 		return nil, Usagef("--agent: %w", err)
 	}
 	return targets, err
+}
+
+// meant is the agent that a key without one belongs to: that of --agent, or of the store of --store, else the default one.
+func (c *Call) meant(cfg *config.Config) string {
+	if c.Given("agent") {
+		return config.NormalizeAgentID(c.String("agent"))
+	}
+	if path := c.String("store"); path != "" {
+		targets, _ := store.Targets(cfg, store.Pick{All: true})
+		for _, t := range append(targets, store.StrangerTargets(cfg)...) {
+			index := cfg.StorePathFor(path, t.Agent)
+			if t.Index == index || slices.Contains(t.Databases, index) {
+				return t.Agent
+			}
+		}
+	}
+	return cfg.DefaultAgent()
+}
+
+// asWritten refuses an agent that --agent names only once it is bent into shape: what is changed is what was named.
+func (c *Call) asWritten(cfg *config.Config) error {
+	said := strings.TrimSpace(c.String("agent"))
+	a, ok := cfg.Agent(said)
+	if !c.Given("agent") || !ok || said == a.RawID || strings.EqualFold(said, a.ID) {
+		return nil
+	}
+	return Usagef("--agent: there is no agent %q; give --agent %s if that one is meant", said, a.ID)
 }
 
 // nowMs is the clock in epoch milliseconds.

@@ -254,13 +254,13 @@ func (d *draft) unmet() (out []Unmet) {
 	if limit := d.p.MaxEntries; limit > 0 && d.left() > limit {
 		out = append(out, Unmet{
 			Rule: Cap, Limit: int64(limit), Left: int64(d.left()), Protected: n, Bytes: bytes, ByRule: by,
-			Reason: fmt.Sprintf("%d rows stay, %d more than session.maintenance.maxEntries allows: %d of them are protected", d.left(), d.left()-limit, n),
+			Reason: fmt.Sprintf("%s %s, %d more than session.maintenance.maxEntries allows: %d of them %s protected", rows(d.left()), wordFor(d.left(), "stays", "stay"), d.left()-limit, n, wordFor(n, "is", "are")),
 		})
 	}
 	if w := d.sweep; w != nil && w.total > d.p.MaxDiskBytes {
 		out = append(out, Unmet{
 			Rule: Budget, Limit: d.p.MaxDiskBytes, Left: w.total, Protected: n, Bytes: bytes, ByRule: by,
-			Reason: fmt.Sprintf("%d bytes stay, %d more than session.maintenance.maxDiskBytes allows: %d protected rows take %d of them", w.total, w.total-d.p.MaxDiskBytes, n, bytes),
+			Reason: fmt.Sprintf("%d bytes stay, %d more than session.maintenance.maxDiskBytes allows: %d protected %s %d of them", w.total, w.total-d.p.MaxDiskBytes, n, wordFor(n, "row takes", "rows take"), bytes),
 		})
 	}
 	return out

@@ -182,10 +182,11 @@ func (d *draft) plan() *Plan {
 	}
 	p.Actions = append(p.Actions, d.puts...)
 	if len(p.Actions) > 0 {
+		changed := len(d.mends) + len(d.puts) - d.added
 		a := Action{Kind: Rewrite, Target: d.s.Store, Class: jsonfile.Store, Rule: RowsChanged, Applies: true, file: -1}
-		a.Reason = fmt.Sprintf("%d of its %d rows go, %d change", len(d.order), len(d.s.Rows), len(d.mends)+len(d.puts)-d.added)
+		a.Reason = fmt.Sprintf("of its %s %d %s, %d %s", rows(len(d.s.Rows)), len(d.order), wordFor(len(d.order), "goes", "go"), changed, wordFor(changed, "changes", "change"))
 		if d.added > 0 {
-			a.Reason += fmt.Sprintf(", %d are new", d.added)
+			a.Reason += fmt.Sprintf(", %d %s new", d.added, wordFor(d.added, "is", "are"))
 		}
 		a.Bytes = int64(newSize(d.s, p))
 		p.Actions = append(p.Actions, a)

@@ -46,7 +46,7 @@ func (n *namer) row(e row.Entry) Row {
 	r.Updated, r.HasTime = e.Updated()
 	if r.HasTime {
 		_, fine := e.Stamp(row.UpdatedAt)
-		r.Odd = !fine
+		r.Odd = !fine || r.tooSmall()
 	}
 	byID := ""
 	if r.ID != "" && row.IsTranscriptID(r.ID) {
@@ -87,6 +87,10 @@ func (n *namer) row(e row.Entry) Row {
 	n.prompts(&r)
 	return r
 }
+
+// tooSmall says that updatedAt is a number, but one that OpenClaw cannot have
+// written: milliseconds before September 2001 are seconds, or nothing at all.
+func (r *Row) tooSmall() bool { return r.Updated > 0 && r.Updated < 1e12 }
 
 // follow names what a link leads to: the row reads it.
 func (n *namer) follow(r *Row, i int) {

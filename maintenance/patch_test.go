@@ -155,7 +155,7 @@ func TestRestoreBesideAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if key != "agent:main:explicit:"+id || !inferred {
+	if key != "agent:main:explicit:"+id || inferred {
 		t.Errorf("key %s, inferred %t", key, inferred)
 	}
 	if d := cmp.Diff(map[string]any{"sessionId": id, "updatedAt": 9.0, "mine": 1.0}, values(t, p, key)); d != "" {

@@ -109,6 +109,9 @@ func (d *draft) sentence(rule Rule, r *Row) string {
 	case RecentBytes:
 		return "its transcript was " + lastWritten(d.now-r.Written)
 	case UnknownAge:
+		if r.tooSmall() {
+			return "its updatedAt is no time in milliseconds, so its age is unknown"
+		}
 		if r.HasTime {
 			return "its updatedAt is no time, so its age is unknown"
 		}
@@ -125,6 +128,17 @@ func (d *draft) sentence(rule Rule, r *Row) string {
 		return "rows that route slash commands have no transcript"
 	}
 	return ""
+}
+
+// rows counts rows for people.
+func rows(n int) string { return fmt.Sprintf("%d %s", n, wordFor(n, "row", "rows")) }
+
+// wordFor is a word for one of something, or for any other number of them.
+func wordFor(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 // ago is a duration in milliseconds for people.

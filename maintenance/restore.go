@@ -122,9 +122,11 @@ func Restore(s *Snapshot, l Lost, now time.Time) (p *Plan, key string, inferred 
 		used = used || x.Key == key
 	}
 	said := "the row that run " + l.Run + " saved"
-	if inferred = val == nil || used; inferred {
-		key = "agent:" + row.AgentID(s.Agent) + ":explicit:" + span.Lower(f.Session)
+	if inferred = val == nil; inferred {
 		said = "a row inferred from the name of its archive"
+	}
+	if inferred || used {
+		key = "agent:" + row.AgentID(s.Agent) + ":explicit:" + span.Lower(f.Session)
 	}
 	if _, used := s.byKey[key]; used {
 		return deny("the key " + key + " is in use already")

@@ -193,7 +193,7 @@ func (d *draft) modelRuns() {
 			d.stay(i, by, ModelRun)
 			continue
 		}
-		d.drop(i, ModelRun, "a probe of a model, last used %s ago, and there are more than %d rows", ago(d.now-r.Updated), d.p.MaxEntries)
+		d.drop(i, ModelRun, "a probe of a model, last used %s ago, and there are more than %s", ago(d.now-r.Updated), rows(d.p.MaxEntries))
 	}
 }
 
@@ -253,9 +253,9 @@ func (d *draft) cap() {
 	for _, i := range free[min(room, len(free)):] {
 		r := &d.s.Rows[i]
 		if r.HasTime {
-			d.drop(i, Cap, "%d rows, at most %d stay, and %d others were used later than %s ago or are protected", len(all), limit, limit, ago(d.now-r.Updated))
+			d.drop(i, Cap, "%s, at most %d stay, and %d %s used later than %s ago or protected", rows(len(all)), limit, limit, wordFor(limit, "other was", "others were"), ago(d.now-r.Updated))
 		} else {
-			d.drop(i, Cap, "%d rows, at most %d stay, and it has no time of use", len(all), limit)
+			d.drop(i, Cap, "%s, at most %d stay, and it has no time of use", rows(len(all)), limit)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"oc/store/jsonfile"
 	"oc/store/lock"
 	"oc/store/row"
+	"oc/store/span"
 )
 
 // A Missing is a store that is not there although transcripts are: it is not
@@ -25,7 +26,19 @@ type Missing struct {
 }
 
 func (e *Missing) Error() string {
-	return fmt.Sprintf("there is no session store %s, but %d transcripts, archives or half written stores lie beside it; oc doctor says what can be done", e.Path, e.Files)
+	lie := fmt.Sprintf("%d transcripts, archives or half written stores lie", e.Files)
+	if e.Files == 1 {
+		lie = "a transcript, an archive or a half written store lies"
+	}
+	return fmt.Sprintf("there is no session store %s, but %s beside it", e.Path, lie)
+}
+
+// A NotStore is a JSON file that holds no sessions, and is not taken for a
+// store of them.
+type NotStore struct{ Path, Reason string }
+
+func (e *NotStore) Error() string {
+	return fmt.Sprintf("%s is not a session store: %s", e.Path, e.Reason)
 }
 
 // Take reads what is there for the store of a target: the store, its directory
@@ -35,8 +48,8 @@ func (e *Missing) Error() string {
 // holds does not grow with the size of files. It changes nothing.
 //
 // A store that is not there, with nothing beside it, gives an empty snapshot.
-// The error is a *row.Damage or *Missing where the store is not fit to be
-// changed, else one of the file system.
+// The error is a *row.Damage, *Missing or *NotStore where the store is not fit
+// to be changed, else one of the file system.
 func Take(ctx context.Context, c *config.Config, t store.Target, p *Policy, m lock.Machine, now time.Time) (*Snapshot, error) {
 	s := &Snapshot{Agent: t.Agent, Store: t.Index, Dir: filepath.Dir(t.Index)}
 	f, err := s.read()
@@ -51,6 +64,9 @@ func Take(ctx context.Context, c *config.Config, t store.Target, p *Policy, m lo
 			return nil, &Missing{s.Store, n}
 		}
 		return s, nil
+	}
+	if why := stranger(f); t.Named && why != "" {
+		return nil, &NotStore{s.Store, why}
 	}
 	s.Text, s.Skipped = f.Text, f.Skipped
 	for _, x := range f.Skipped {
@@ -81,6 +97,23 @@ func Take(ctx context.Context, c *config.Config, t store.Target, p *Policy, m lo
 	}
 	s.lookCloser(n, p, now)
 	return s, nil
+}
+
+// stranger says why a file is no session store; "" where it may be one.
+func stranger(f *jsonfile.File) string {
+	if strings.EqualFold(filepath.Base(f.Path), "openclaw.json") {
+		return "a file of that name is the configuration"
+	}
+	found, members := false, 0
+	span.Each(f.Text, 0, func(_, val []byte) error { //nolint:errcheck // it was read whole before
+		members++
+		found = found || span.KindOf(val) == span.Object && span.KindOf(span.Member(val, row.SessionID.String())) == span.String
+		return nil
+	})
+	if found || members == 0 {
+		return ""
+	}
+	return "nothing in it has a sessionId"
 }
 
 // read reads the store, together with the file that it is.

@@ -12,8 +12,8 @@ import (
 
 // Find is the rows that a word on a command line means: tried as an exact key,
 // as another form of a key, as a session id, as a label. The first of these
-// that fits anything decides.
-func Find(c *config.Config, all []*Sessions, word string) []*Row {
+// that fits anything decides. A key without an agent is one of the given agent.
+func Find(c *config.Config, agent string, all []*Sessions, word string) []*Row {
 	pick := func(fits func(s *Sessions, r *Row) bool) (found []*Row) {
 		for _, s := range all {
 			for i := range s.Rows {
@@ -30,7 +30,7 @@ func Find(c *config.Config, all []*Sessions, word string) []*Row {
 		func(_ *Sessions, r *Row) bool { return r.Key == word },
 		func(s *Sessions, r *Row) bool {
 			key := row.Canonical(r.Key)
-			return key == canonical || StoredKey(c, s.Agent, r.Key) == StoredKey(c, c.DefaultAgent(), word)
+			return key == canonical || StoredKey(c, s.Agent, r.Key) == StoredKey(c, agent, word)
 		},
 		func(_ *Sessions, r *Row) bool { return r.ID() != "" && strings.EqualFold(r.ID(), word) },
 		func(_ *Sessions, r *Row) bool {
@@ -50,7 +50,7 @@ func Find(c *config.Config, all []*Sessions, word string) []*Row {
 
 // Elsewhere looks for a word in the stores that are not read: those of the
 // other era, and those of agents that the configuration does not name.
-func Elsewhere(ctx context.Context, c *config.Config, all []*Sessions, word string) (found []*Row) {
+func Elsewhere(ctx context.Context, c *config.Config, agent string, all []*Sessions, word string) (found []*Row) {
 	var targets []Target
 	for _, s := range all {
 		if o := s.Other; o != nil && o.Rows != 0 {
@@ -63,7 +63,7 @@ func Elsewhere(ctx context.Context, c *config.Config, all []*Sessions, word stri
 	}
 	for _, t := range append(targets, StrangerTargets(c)...) {
 		if s, err := Open(ctx, c, t); err == nil {
-			found = append(found, Find(c, []*Sessions{s}, word)...)
+			found = append(found, Find(c, agent, []*Sessions{s}, word)...)
 		}
 	}
 	return found

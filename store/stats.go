@@ -192,7 +192,7 @@ func (a *accountant) line(i int, line []byte, at, _ int64) error {
 	}
 	e, err := transcript.Parse(line)
 	if err != nil {
-		return nil //nolint:nilerr // a broken line has no answer; oc doctor tells of it
+		return nil //nolint:nilerr // a broken line has no answer
 	}
 	said, ok := transcript.ReadAnswer(&e)
 	if !ok || !said.HasUsage && !said.Usage.Cost.Known {
