@@ -38,7 +38,7 @@ func taken(t *testing.T, text string, files ...string) *Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Take(t.Context(), c, store.Target{Agent: "main", Index: filepath.Join(dir, "sessions.json"), Named: true}, Alone(), lock.Local(), time.UnixMilli(1_790_000_000_000))
+	s, err := Take(t.Context(), c, store.Target{Agent: "main", Index: filepath.Join(dir, "sessions.json")}, Alone(), lock.Local(), time.UnixMilli(1_790_000_000_000))
 	if err != nil {
 		t.Fatal(err)
 	}
