@@ -229,7 +229,10 @@ func changeError(err error, d *maintenance.Done) error {
 	state := "nothing was changed"
 	switch {
 	case d.Halfway():
-		state = fmt.Sprintf("run %s was begun, and the next change finishes it; oc undo takes it back", d.Run.ID)
+		state = fmt.Sprintf("run %s was begun, and the next change finishes it", d.Run.ID)
+		if !d.Run.Purge {
+			state += "; oc undo takes it back"
+		}
 	case d.Changed():
 		state = ""
 	case d != nil && len(d.Room) > 0:

@@ -1,11 +1,16 @@
 package commands
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"oc/fixtures"
+	"oc/maintenance"
+	"oc/maintenance/journal"
 )
 
 // A conversation comes back together or not at all: while its transcript is away its row stays out, is named, and can come back later.
@@ -169,8 +174,8 @@ func TestUndoFlags(t *testing.T) {
 // On 80 columns the list is whole: the newest run first, those that are over last, each with its command.
 func TestUndoList(t *testing.T) {
 	state, store := oldState(t, t.TempDir(), 6, "")
-	for _, args := range [][]string{{"--older-than", "39d"}, {"--older-than", "2h"}} {
-		if a := at(t, state, append([]string{"sessions", "cleanup"}, args...)...); a.exit != ExitDone {
+	for i, age := range []string{"39d", "2h"} {
+		if a := ocRun(t, state, quiet(t, fixtures.Now+int64(i)*1000), "--state-dir", state, "sessions", "cleanup", "--older-than", age); a.exit != ExitDone {
 			t.Fatal(a.errout)
 		}
 	}
@@ -187,6 +192,16 @@ func TestUndoList(t *testing.T) {
 	for i, line := range lines {
 		if i%2 == 1 && len(line) > 80 {
 			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+}
+
+// Who interrupts a change hears of the way back, where there is one.
+func TestInterruptionNamesUndo(t *testing.T) {
+	for _, purge := range []bool{false, true} {
+		d := &maintenance.Done{Run: &journal.Run{ID: "r", State: journal.Applying, Purge: purge}}
+		if err := changeError(context.Canceled, d); strings.Contains(err.Error(), "oc undo takes it back") == purge {
+			t.Errorf("purge %v: %v", purge, err)
 		}
 	}
 }

@@ -273,7 +273,7 @@ func (j *Journal) forward(ctx context.Context, r *Run, progress func(done, total
 			return j.giveUp(r, r.Steps[:i], err)
 		}
 		if err != nil {
-			return fmt.Errorf("run %s was stopped after %d of %d steps, and the next run of oc finishes it; oc undo takes it back: %w", r.ID, i, len(r.Steps), err)
+			return fmt.Errorf("run %s was stopped after %d of %d steps, and the next run of oc finishes it: %w", r.ID, i, len(r.Steps), err)
 		}
 		phase = s.Phase
 		if err := j.do(r, s); err != nil {
