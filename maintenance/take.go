@@ -341,7 +341,8 @@ func (s *Snapshot) lookCloser(n *namer, p *Policy, now time.Time) {
 		}
 	}
 	for _, x := range d.protected {
-		if x.Rule == KeptUnlinked {
+		// One that is shared now may be unlinked once the sweep is done.
+		if x.Rule == KeptUnlinked || p.KeepUnlinked && x.Key == "" && s.Files[x.file].Class == jsonfile.Live {
 			open(x.file)
 		}
 	}
