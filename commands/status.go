@@ -97,10 +97,7 @@ func showStatus(ctx context.Context, c *Call) error {
 		return err
 	}
 	if c.JSON() {
-		if err := c.Document(s.document); err != nil {
-			return err
-		}
-		return s.remarks(c)
+		return s.answer(c)
 	}
 	out := c.Out
 	out.Facts(
@@ -313,6 +310,14 @@ func ago(age string) string {
 	return age + " ago"
 }
 
+// answer gives the state as one document.
+func (s *standing) answer(c *Call) error {
+	if err := c.Document(s.document); err != nil {
+		return err
+	}
+	return s.remarks(c)
+}
+
 // glance is the bare oc: the state in five lines, and what to do next.
 func glance(ctx context.Context, c *Call) error {
 	s, err := c.survey(ctx)
@@ -320,10 +325,7 @@ func glance(ctx context.Context, c *Call) error {
 		return err
 	}
 	if c.JSON() {
-		if err := c.Document(s.document); err != nil {
-			return err
-		}
-		return s.remarks(c)
+		return s.answer(c)
 	}
 	rows, bytes, eras := 0, int64(0), map[store.Era]int{}
 	for _, a := range s.agents {
