@@ -27,14 +27,15 @@ func (l *listing) document(c *Call, details []detail) func(p *span.Printer) erro
 		p.Object()
 		l.head(p, c)
 		p.Key("sessions").Array()
-		for i, r := range l.rows {
+		p.Each(len(l.rows), func(p *span.Printer, i int) {
+			r := l.rows[i]
 			l.row(p, r)
 			details[i].print(p)
 			if j, ok := l.judged[r]; ok {
 				judgement(p, "run", j)
 			}
 			p.End()
-		}
+		})
 		p.End()
 		l.foot(p)
 		p.End()

@@ -6,7 +6,6 @@ package jsonfile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -70,13 +69,11 @@ func load(path string) ([]byte, fs.FileInfo, error) {
 	if !info.Mode().IsRegular() {
 		return nil, nil, odd(info)
 	}
-	text := make([]byte, info.Size(), info.Size()+1) // one more: the read that finds the end
-	n, err := io.ReadFull(f, text)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+	text, err := readAll(f, info.Size())
+	if err != nil {
 		return nil, nil, fmt.Errorf("read the session store: %w", err)
 	}
-	text = text[:n]
-	return text[:n:n], info, nil
+	return text, info, nil
 }
 
 func kindOf(m fs.FileMode) string {
@@ -94,17 +91,17 @@ func kindOf(m fs.FileMode) string {
 }
 
 func (f *File) parse() error {
-	c := span.Cursor{B: f.Text}
 	if len(f.Text) == 0 {
 		return &row.Damage{Path: f.Path, Reason: "it is empty"}
 	}
-	if err := f.rows(&c); err != nil {
+	entries, end, err := index(f.Text, pieces(len(f.Text)))
+	if err != nil {
 		return f.damage(err)
 	}
-	if err := span.End(f.Text, c.At); err != nil {
+	if err := span.End(f.Text, end); err != nil {
 		return f.damage(err)
 	}
-	f.Entries = span.Ordered(f.Entries, func(e *row.Entry) string { return e.Key })
+	f.Entries = span.Ordered(entries, func(e *row.Entry) string { return e.Key })
 	kept := f.Entries[:0]
 	for i := range f.Entries {
 		e := f.Entries[i]
@@ -117,21 +114,6 @@ func (f *File) parse() error {
 	clear(f.Entries[len(kept):])
 	f.Entries = kept
 	return nil
-}
-
-func (f *File) rows(c *span.Cursor) error {
-	f.Entries = make([]row.Entry, 0, len(f.Text)/2048)
-	var x row.Indexer
-	key, err := c.Open()
-	for ; key != nil; key, err = c.Next() {
-		name, _ := span.Text(key)
-		e, err := x.Index(name, c)
-		if err != nil {
-			return err
-		}
-		f.Entries = append(f.Entries, e)
-	}
-	return err
 }
 
 func (f *File) damage(err error) error {

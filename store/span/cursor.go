@@ -47,6 +47,10 @@ func (c *Cursor) Next() (key []byte, err error) {
 	return nil, unexpected(c.B, c.At, "',' or '}'")
 }
 
+// Name returns the name at the cursor and goes to its value: the caller knows
+// that the cursor stands in an object, at a member.
+func (c *Cursor) Name() (key []byte, err error) { return c.name() }
+
 // Value passes the value at the cursor and returns it.
 func (c *Cursor) Value() ([]byte, error) {
 	end, err := Skip(c.B, c.At)

@@ -2,8 +2,10 @@ package span
 
 import (
 	"io"
+	"runtime"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -155,7 +157,7 @@ func Index(name string) (n int64, ok bool) {
 // its end. Its methods are called in the order of the text; a value inside an
 // object follows its [Printer.Key].
 type Printer struct {
-	w     io.Writer
+	w     io.Writer // nil: what is written stays in buf
 	buf   []byte
 	open  []byte // closing brackets
 	first bool   // nothing stands in the innermost container yet
@@ -182,7 +184,7 @@ func (p *Printer) separate() {
 	}
 	p.first = false
 	p.buf = indent(p.buf, len(p.open))
-	if len(p.buf) > 1<<16 {
+	if len(p.buf) > 1<<16 && p.w != nil {
 		p.flush()
 	}
 }
@@ -219,6 +221,54 @@ func (p *Printer) End() {
 		p.buf = indent(p.buf, len(p.open))
 	}
 	p.buf, p.first = append(p.buf, end), false
+}
+
+// block is how many values of Each one goroutine prints at a time.
+const block = 128
+
+// Each prints n values, one a call of value, into the innermost container. Where they are many they are printed by as many
+// goroutines as there are processors, and written in their order: value may read what others read, and writes to its Printer alone.
+func (p *Printer) Each(n int, value func(p *Printer, i int)) {
+	workers := min(runtime.GOMAXPROCS(0), (n+block-1)/block)
+	if workers < 2 {
+		for i := range n {
+			value(p, i)
+		}
+		return
+	}
+	blocks := make([]chan []byte, (n+block-1)/block)
+	for i := range blocks {
+		blocks[i] = make(chan []byte, 1)
+	}
+	var next atomic.Int64
+	ahead := make(chan []byte, 4*workers) // buffers that are free; no more are ever in use
+	for range cap(ahead) {
+		ahead <- nil
+	}
+	for range workers {
+		go func() {
+			for buf := range ahead {
+				at := int(next.Add(1)) - 1
+				if at >= len(blocks) {
+					return
+				}
+				part := Printer{buf: buf[:0], open: slices.Clone(p.open), first: p.first && at == 0}
+				for i := at * block; i < min(n, (at+1)*block); i++ {
+					value(&part, i)
+				}
+				blocks[at] <- part.buf
+			}
+		}()
+	}
+	for _, ready := range blocks {
+		buf := <-ready
+		if p.buf = append(p.buf, buf...); len(p.buf) > 1<<16 && p.w != nil {
+			p.flush()
+		}
+		ahead <- buf
+	}
+	close(ahead)
+	p.first = false
 }
 
 // Key writes a member's name.
