@@ -15,6 +15,11 @@ import (
 
 // owner looks for whoever owns the state. No connection is made.
 func (c *Call) owner(ctx context.Context, cfg *config.Config) gateway.Ownership {
+	return gateway.Owner(ctx, c.where(cfg), lock.Local(), c.Now())
+}
+
+// where is the state, and where the locks of its owners may be.
+func (c *Call) where(cfg *config.Config) gateway.Where {
 	w := gateway.Where{
 		StateDir: cfg.StateDir, ConfigPath: cfg.ConfigFile, StateDB: store.StateDatabase(cfg.StateDir),
 		TmpDirs: []string{os.TempDir()}, LockRoot: "/tmp", UID: os.Getuid(), Ports: gateway.Ports(cfg.Getenv, gateway.SettingsOf(cfg)),
@@ -28,7 +33,7 @@ func (c *Call) owner(ctx context.Context, cfg *config.Config) gateway.Ownership 
 	if profile := c.Env("USERPROFILE"); os.PathSeparator == '\\' && profile != "" {
 		w.LockRoot = filepath.Join(profile, "AppData", "Local", "OpenClaw", "locks")
 	}
-	return gateway.Owner(ctx, w, lock.Local(), c.Now())
+	return w
 }
 
 // judge says whether a row that claims to run does.

@@ -40,9 +40,11 @@ var globals = []Flag{
 	{Name: "no-color", Help: "no colours; they are only used on a terminal anyway, and not under NO_COLOR"},
 	{Name: "quiet", Short: "q", Help: "no notes on standard error; warnings and errors are still told"},
 	{Name: "verbose", Short: "v", Help: "say on standard error what was looked at and found"},
-	{Name: "url", Hidden: true, Value: "URL", Help: "the gateway to ask, such as ws://127.0.0.1:18789; else the one that is configured", Takes: "the address of a gateway, such as ws://127.0.0.1:18789", Check: isGatewayURL},
-	{Name: "gateway-timeout", Hidden: true, Value: "DURATION", Default: "10s", Help: "how long to wait for the gateway", Takes: "a duration such as 10s or 500ms", Check: IsDuration},
-	{Name: "offline", Hidden: true, Help: "work on disk only, without asking a gateway"},
+	{Name: "url", Value: "URL", Help: "the gateway to ask, such as ws://127.0.0.1:18789; else the one that is configured", Takes: "the address of a gateway, such as ws://127.0.0.1:18789", Check: isGatewayURL},
+	{Name: "token", Value: "TOKEN", Help: "the gateway's token; better kept in the configuration or in OPENCLAW_GATEWAY_TOKEN, where no process list shows it", Takes: "the gateway's token", Check: isSomething, Secret: true},
+	{Name: "password", Value: "PASSWORD", Help: "the gateway's password; better kept in the configuration or in OPENCLAW_GATEWAY_PASSWORD", Takes: "the gateway's password", Check: isSomething, Secret: true},
+	{Name: "gateway-timeout", Value: "DURATION", Default: "10s", Help: "how long to wait for the gateway", Takes: "a duration such as 10s or 500ms", Check: isSomeTime},
+	{Name: "offline", Help: "work on disk only, without asking a gateway"},
 	{Name: "help", Short: "h", Help: "show help for a command"},
 	{Name: "version", Help: "show the version; the same as oc version"},
 }
@@ -63,7 +65,7 @@ func isProfile(name string) bool {
 
 func isGatewayURL(address string) bool {
 	scheme, host, ok := strings.Cut(address, "://")
-	return ok && host != "" && (scheme == "ws" || scheme == "wss" || scheme == "http" || scheme == "https")
+	return ok && host != "" && (scheme == "ws" || scheme == "wss")
 }
 
 // together checks global flags that exclude each other, as OpenClaw 2026.7.35 does (file-store.md 1.3).
@@ -73,6 +75,9 @@ func (c *Call) together() error {
 	}
 	if c.Bool("offline") && c.Given("url") {
 		return Usagef("--offline and --url exclude each other; give one of them")
+	}
+	if c.Given("token") && c.Given("password") {
+		return Usagef("--token and --password exclude each other; give the one that the gateway wants")
 	}
 	return nil
 }
