@@ -163,14 +163,11 @@ func (w *searcher) line(i int, line []byte, at, seq int64) error {
 	}
 	h := Hit{Volume: v, Byte: at, Seq: seq}
 	e, err := transcript.Parse(line)
-	var p transcript.Passage
-	var start, end int
 	ok := false
 	if err == nil {
-		p, start, end, ok = w.Needle.In(&e)
+		ok = w.Needle.Holds(&e)
 	} else if len(line) > 0 { // a broken line is searched as it is written
-		p = transcript.Passage{Part: "damaged", Text: string(line)}
-		start, end, ok = w.Needle.Find(p.Text)
+		_, _, ok = w.Needle.Find(string(line))
 	}
 	if !ok {
 		return nil
@@ -189,6 +186,14 @@ func (w *searcher) line(i int, line []byte, at, seq int64) error {
 	h.hash = identity(w.seed, &e, line)
 	w.seen[h.hash] = true
 	if w.top.wants(&h) {
+		var p transcript.Passage
+		var start, end int
+		if err == nil {
+			p, start, end, _ = w.Needle.In(&e)
+		} else {
+			p = transcript.Passage{Part: "damaged", Text: string(line)}
+			start, end, _ = w.Needle.Find(p.Text)
+		}
 		h.ID, h.Role, h.Part = string(e.ID), p.Role, p.Part
 		h.Snip = w.Needle.Cut(p.Text, start, end)
 		w.top.add(h)

@@ -235,7 +235,7 @@ func (g *Glimpse) lastTime(b []byte) int64 {
 func lastEntries(b []byte, n int) []Entry {
 	var lines [][]byte
 	for len(b) > 0 && len(lines) < n {
-		at := bytes.LastIndexByte(b, '\n')
+		at := lastBreak(b)
 		line := b[at+1:]
 		b = b[:max(at, 0)]
 		if !blank(line) {

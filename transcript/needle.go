@@ -29,6 +29,7 @@ type Needle struct {
 	runes []rune // of text, folded
 	re    *regexp.Regexp
 	sieve sieve
+	whole bool // the sieve looks for all of the text
 }
 
 // NewNeedle looks for a text. The error says why it cannot be looked for.
@@ -46,6 +47,7 @@ func NewNeedle(text string, c Case) (*Needle, error) {
 		}
 	}
 	n.sieve = newSieve([]literal{{[]rune(text), n.fold}})
+	n.whole = len(n.sieve.piece) == len(text)
 	return n, nil
 }
 

@@ -354,3 +354,45 @@ func BenchmarkSift(b *testing.B) {
 		})
 	}
 }
+
+func TestLastBreak(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := rapid.SliceOfN(rapid.SampledFrom([]byte{'\n', '\n' - 1, '\n' + 1, 0, 0x8a, 0xff, 'a'}), 0, 200).Draw(t, "bytes")
+		if rapid.Bool().Draw(t, "none") {
+			b = bytes.ReplaceAll(b, []byte{'\n'}, []byte{0x8a})
+		}
+		if got, want := lastBreak(b), bytes.LastIndexByte(b, '\n'); got != want {
+			t.Fatalf("%d, want %d in %q", got, want, b)
+		}
+	})
+}
+
+// Holds and In agree, whatever is in an entry and however it is spelled.
+func TestHolds(t *testing.T) {
+	letters := []rune("aAbn kKuU0\\\"/\n\u212a\ufffd")
+	held := 0
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOfN(rapid.SampledFrom(letters), 1, 3, -1).Draw(t, "text")
+		n, err := NewNeedle(text, rapid.SampledFrom([]Case{IgnoreCase, ExactCase}).Draw(t, "case"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := rapid.StringOfN(rapid.SampledFrom(letters), 0, 60, -1)
+		line := []byte(`{"type":"message","id":"aAbn","message":{"role":"user","content":[{"type":"text","text":` + spell(t, said.Draw(t, "one")) +
+			`},{"type":"image","data":"aaAAbn0u"},{"type":"toolCall","arguments":{"a":[` + spell(t, said.Draw(t, "two")) + `]}}]}}`)
+		e, err := Parse(line)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		_, _, _, want := n.In(&e)
+		if want {
+			held++
+		}
+		if got := n.Holds(&e); got != want {
+			t.Fatalf("%q in %s: %v, want %v", text, line, got, want)
+		}
+	})
+	if held == 0 {
+		t.Fatal("nothing was ever found")
+	}
+}

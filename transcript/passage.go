@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"strings"
 	"unicode/utf8"
 
@@ -20,6 +21,22 @@ type Passage struct {
 // false. Left out is what is not for reading: ids, signatures, and the data of
 // images.
 func (e *Entry) Passages(f func(Passage) bool) {
+	e.literals(func(role, part string, raw []byte) bool {
+		s := plainText(raw)
+		return s == "" || f(Passage{role, part, s})
+	})
+}
+
+// plainText decodes a string literal; another value is text as it is written.
+func plainText(raw []byte) string {
+	if s, ok := span.Text(raw); ok {
+		return s
+	}
+	return string(raw)
+}
+
+// literals is Passages for texts that are not decoded yet.
+func (e *Entry) literals(f func(role, part string, raw []byte) bool) {
 	w := passages{give: f}
 	whole := func(role, part, name string) {
 		w.role = role
@@ -44,23 +61,51 @@ func (e *Entry) Passages(f func(Passage) bool) {
 
 type passages struct {
 	role string
-	give func(Passage) bool
+	give func(role, part string, raw []byte) bool
 	done bool
 }
 
 func (w *passages) text(part string, raw []byte) {
-	if w.done || span.KindOf(raw) != span.String {
-		return
-	}
-	if s, ok := span.Text(raw); ok && s != "" {
-		w.done = !w.give(Passage{w.role, part, s})
+	if !w.done && span.KindOf(raw) == span.String {
+		w.done = !w.give(w.role, part, raw)
 	}
 }
 
+// field is a member of an object.
+type field struct{ key, val []byte }
+
+// fields are the members of an object, in one walk, up to where it is broken.
+func fields(list []field, obj []byte) []field {
+	c := span.Cursor{B: obj}
+	for key, err := c.Open(); key != nil && err == nil; key, err = c.Next() {
+		val, err := c.Value()
+		if err != nil {
+			break
+		}
+		list = append(list, field{key, val})
+	}
+	return list
+}
+
+// last is the text of the last member of that name, as span.Member finds it.
+func last(list []field, name string) (s string) {
+	for i := len(list) - 1; i >= 0; i-- {
+		if span.Is(list[i].key, name) {
+			s, _ = span.Text(list[i].val)
+			return s
+		}
+	}
+	return ""
+}
+
 func (w *passages) message(raw []byte) {
-	w.role = Role(raw)
-	w.members(raw, func(key, val []byte) {
-		switch {
+	var room [16]field
+	list := fields(room[:0], raw)
+	w.role = last(list, "role")
+	for _, f := range list {
+		switch key, val := f.key, f.val; {
+		case w.done:
+			return
 		case span.Is(key, "content"):
 			part := "text"
 			if w.role == "toolResult" {
@@ -80,17 +125,7 @@ func (w *passages) message(raw []byte) {
 		case span.Is(key, "details"):
 			w.all("details", val, 0)
 		}
-	})
-}
-
-func (w *passages) members(obj []byte, f func(key, val []byte)) {
-	_, _ = span.Each(obj, 0, func(key, val []byte) error {
-		if w.done {
-			return ErrStop
-		}
-		f(key, val)
-		return nil
-	})
+	}
 }
 
 // content takes a text, or blocks.
@@ -117,7 +152,7 @@ const passageDepth = 200
 func (w *passages) block(part string, raw []byte, depth int) {
 	switch {
 	case depth > passageDepth:
-		w.done = w.done || !w.give(Passage{w.role, part, string(raw)})
+		w.done = w.done || !w.give(w.role, part, raw)
 		return
 	case span.KindOf(raw) == span.String:
 		w.text(part, raw)
@@ -125,15 +160,18 @@ func (w *passages) block(part string, raw []byte, depth int) {
 	case span.KindOf(raw) != span.Object:
 		return
 	}
-	call := false
-	switch kind, _ := span.Text(span.Member(raw, "type")); kind {
+	var room [8]field
+	list, call := fields(room[:0], raw), false
+	switch last(list, "type") {
 	case "toolCall", "toolUse", "functionCall", "tool_call", "tool_use", "function_call":
 		call, part = true, "call"
 	case "thinking":
 		part = "thinking"
 	}
-	w.members(raw, func(key, val []byte) {
-		switch {
+	for _, f := range list {
+		switch key, val := f.key, f.val; {
+		case w.done:
+			return
 		case span.Is(key, "text"), span.Is(key, "thinking"):
 			w.text(part, val)
 		case span.Is(key, "content"):
@@ -145,7 +183,7 @@ func (w *passages) block(part string, raw []byte, depth int) {
 		case span.Is(key, "details"):
 			w.all("details", val, depth+1)
 		}
-	})
+	}
 }
 
 // all takes every string in a value.
@@ -155,7 +193,7 @@ func (w *passages) all(part string, raw []byte, depth int) {
 	case kind == span.String:
 		w.text(part, raw)
 	case depth > passageDepth && (kind == span.Array || kind == span.Object):
-		w.done = !w.give(Passage{w.role, part, string(raw)})
+		w.done = !w.give(w.role, part, raw)
 	case kind == span.Array:
 		_, _ = span.Items(raw, 0, func(val []byte) error {
 			if w.done {
@@ -165,8 +203,37 @@ func (w *passages) all(part string, raw []byte, depth int) {
 			return nil
 		})
 	case kind == span.Object:
-		w.members(raw, func(_, val []byte) { w.all(part, val, depth+1) })
+		_, _ = span.Each(raw, 0, func(_, val []byte) error {
+			if w.done {
+				return ErrStop
+			}
+			w.all(part, val, depth+1)
+			return nil
+		})
 	}
+}
+
+// Holds tells whether a passage of an entry holds the needle. It is cheaper than
+// In, as most texts need not be decoded for it.
+func (n *Needle) Holds(e *Entry) (ok bool) {
+	e.literals(func(_, _ string, raw []byte) bool {
+		ok = n.holds(raw)
+		return !ok
+	})
+	return ok
+}
+
+func (n *Needle) holds(raw []byte) bool {
+	s := n.sieve.over(raw)
+	at := s.next(0)
+	switch {
+	case len(s.piece) > 0 && at == len(raw):
+		return false
+	case n.whole && s.matches(at) && bytes.IndexByte(raw[max(0, at-escapeBytes):at], '\\') < 0:
+		return true // it stands there, and none of it is the end of an escape
+	}
+	_, _, ok := n.Find(plainText(raw))
+	return ok
 }
 
 // In is the first passage of an entry that holds the needle, and where.

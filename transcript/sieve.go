@@ -361,7 +361,7 @@ func (p *sifter) run(r io.Reader) error {
 // take deals with the whole lines in a full buffer and moves the rest to its
 // beginning.
 func (p *sifter) take(have int) (int, error) {
-	end := bytes.LastIndexByte(p.buf[:have], '\n') + 1
+	end := lastBreak(p.buf[:have]) + 1
 	if end > 0 {
 		if err := p.lines(p.buf[:end], false); err != nil {
 			return 0, err
@@ -416,7 +416,7 @@ func (p *sifter) lines(b []byte, last bool) error {
 		if sign >= len(b) {
 			break
 		}
-		start := max(at, bytes.LastIndexByte(b[:sign], '\n')+1)
+		start := max(at, lastBreak(b[:sign])+1)
 		if base+int64(start) >= p.to {
 			break
 		}

@@ -1,6 +1,9 @@
 package transcript
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 const (
 	backslashes = '\\' * ones
@@ -32,3 +35,22 @@ func (s *sieve) words(in []byte, n int) (passed int, at uint32) {
 
 // bitOfEach gathers the high bits of eight bytes.
 func bitOfEach(m uint64) uint32 { return uint32(m >> 7 * 0x0102040810204080 >> 56) }
+
+const breaks = '\n' * ones
+
+// lastBreak is where the last line feed stands, -1 if there is none: what
+// bytes.LastIndexByte gives, 32 bytes at a time.
+func lastBreak(b []byte) int {
+	// High where a byte of a word is a line feed, and perhaps in those behind it.
+	near := func(w uint64) uint64 { w ^= breaks; return (w - ones) &^ w }
+	for len(b) >= 32 {
+		w := (*[32]byte)(b[len(b)-32:])
+		m := near(binary.LittleEndian.Uint64(w[0:8])) | near(binary.LittleEndian.Uint64(w[8:16])) |
+			near(binary.LittleEndian.Uint64(w[16:24])) | near(binary.LittleEndian.Uint64(w[24:32]))
+		if m&highs != 0 {
+			break
+		}
+		b = b[:len(b)-32]
+	}
+	return bytes.LastIndexByte(b, '\n')
+}

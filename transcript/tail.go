@@ -221,7 +221,7 @@ func (b *backReader) more() error {
 func (b *backReader) start() (int64, error) {
 	seen := 0
 	for {
-		if at := bytes.LastIndexByte(b.buf[:len(b.buf)-seen], '\n'); at >= 0 {
+		if at := lastBreak(b.buf[:len(b.buf)-seen]); at >= 0 {
 			return b.from + int64(at) + 1, nil
 		}
 		if b.from == 0 {
@@ -242,7 +242,7 @@ func (b *backReader) start() (int64, error) {
 			return 0, err
 		}
 		at -= n
-		if nl := bytes.LastIndexByte(piece[:n], '\n'); nl >= 0 {
+		if nl := lastBreak(piece[:n]); nl >= 0 {
 			return at + int64(nl) + 1, nil
 		}
 	}

@@ -1,9 +1,12 @@
 package span
 
 import (
+	"encoding/binary"
 	"math"
+	"math/bits"
 	"strconv"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // Text decodes a string literal. ok is false for any other value.
@@ -12,17 +15,29 @@ func Text(raw []byte) (s string, ok bool) {
 		return "", false
 	}
 	body := raw[1 : len(raw)-1]
-	plain := true
-	for _, c := range body {
-		if c == '\\' || c >= utf8.RuneSelf {
-			plain = false
-			break
-		}
-	}
-	if plain {
+	n := plain(body)
+	if n == len(body) {
 		return string(body), true
 	}
-	return string(unescape(make([]byte, 0, len(body)), body)), true
+	text := append(make([]byte, 0, len(body)), body[:n]...)
+	text = unescape(text, body[n:])
+	return unsafe.String(unsafe.SliceData(text), len(text)), true // nobody else has it
+}
+
+// plain is how much of a literal's body stands for itself, from its start:
+// ASCII without a backslash, looked at eight bytes at a time.
+func plain(body []byte) (n int) {
+	for ; n+8 <= len(body); n += 8 {
+		w := binary.LittleEndian.Uint64(body[n:])
+		s := w ^ ones*'\\'
+		if m := ((s-ones)&^s | w) & highs; m != 0 {
+			return n + bits.TrailingZeros64(m)>>3
+		}
+	}
+	for n < len(body) && body[n] != '\\' && body[n] < utf8.RuneSelf {
+		n++
+	}
+	return n
 }
 
 // unescape appends the text of a literal's body to dst.
@@ -59,8 +74,9 @@ func unescape(dst, body []byte) []byte {
 			}
 			i += 2
 		case c < utf8.RuneSelf:
-			dst = append(dst, c)
-			i++
+			n := max(1, plain(body[i:])) // a backslash at the end stands for itself
+			dst = append(dst, body[i:i+n]...)
+			i += n
 		default:
 			n, good := sequence(body[i:])
 			if good {
