@@ -20,6 +20,7 @@ func all() *Command {
 			sessions(),
 			agents(),
 			status(),
+			doctors(),
 			undo(),
 			signalLog(),
 			completion(),

@@ -13,6 +13,18 @@ import (
 // load finds the state that the flags and the environment mean and reads its configuration. What OpenClaw would refuse in it is told
 // once, on standard error, and does not stop reading.
 func (c *Call) load() (*config.Config, error) {
+	cfg, err := c.loadQuietly()
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range cfg.Warnings {
+		c.Warnf("configuration: %s", w.String())
+	}
+	return cfg, nil
+}
+
+// loadQuietly leaves it to the command to tell what OpenClaw would refuse.
+func (c *Call) loadQuietly() (*config.Config, error) {
 	home := ""
 	if c.Env("HOME") == "" { // nobody says where it is: ask the system
 		if u, err := user.Current(); err == nil {
@@ -27,13 +39,7 @@ func (c *Call) load() (*config.Config, error) {
 	if errors.As(err, &wrong) {
 		return nil, Usagef("%s: %s", wrong.Flag, wrong.Reason)
 	}
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range cfg.Warnings {
-		c.Warnf("configuration: %s", w.String())
-	}
-	return cfg, nil
+	return cfg, err
 }
 
 // The flags that say which sessions a command is about.

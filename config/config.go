@@ -99,6 +99,8 @@ type Warning struct {
 	KeyPath   string // as agents.list[1].id; empty for the file as a whole
 	Line, Col int    // from 1; 0 if the place is not known
 	Reason    string
+	Unknown   bool // OpenClaw does not know the key, and refuses the configuration for it
+	Harmless  bool // OpenClaw goes on all the same
 }
 
 // String is the warning on one line.
@@ -116,11 +118,12 @@ func (w Warning) String() string {
 const maxWarnings = 200
 
 // weight says whether OpenClaw itself goes on in spite of what a warning is about.
-type weight bool
+type weight uint8
 
 const (
-	serious  weight = false
-	harmless weight = true
+	serious weight = iota
+	harmless
+	unknown // serious, and about the key itself
 )
 
 // warn adds a warning, once for one thing at one place: a file may be included many times.
@@ -154,14 +157,14 @@ func (c *Config) warnAt(n *Node, key, reason string, how weight) {
 
 // warnSpan warns about a key or a value. The place is only looked for if it will be shown: that costs a pass over the file.
 func (c *Config) warnSpan(f *file, at json5.Span, key, reason string, how weight) {
-	if how == serious {
+	if how != harmless {
 		c.unsound = append(c.unsound, key)
 	}
 	if len(c.Warnings) >= maxWarnings {
 		c.unsaid = true
 		return
 	}
-	w := Warning{KeyPath: key, Reason: reason}
+	w := Warning{KeyPath: key, Reason: reason, Harmless: how == harmless, Unknown: how == unknown}
 	if f != nil {
 		w.File = f.path
 		w.Line, w.Col = json5.Position(f.data, at.Start)

@@ -217,7 +217,7 @@ func (c *Config) checkNode(n *Node, r rule, path string) bool {
 		case r.each != nil:
 			under = *r.each
 		case !known && !r.open:
-			c.warnSpan(m.Value.file, m.KeySpan, key, "is not a key that OpenClaw knows; its gateway and commands refuse such a configuration", serious)
+			c.warnSpan(m.Value.file, m.KeySpan, key, "is not a key that OpenClaw knows; its gateway and commands refuse such a configuration", unknown)
 			under = anything
 		case !known:
 			under = anything

@@ -1,0 +1,96 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"oc/commands/term"
+	"oc/config"
+	"oc/maintenance/doctor"
+	"oc/store"
+	"oc/store/lock"
+)
+
+func doctors() *Command {
+	return &Command{
+		Name:  "doctor",
+		Short: "find what is wrong with the sessions, with the evidence and what to do",
+		Long: "Looks at indexes, transcripts, files, locks, running sessions, the configuration, databases and the signal log, and says of each thing that it finds where it is, how it is " +
+			"known, why it matters and what to do. Nothing is changed.\n\n" +
+			"Large transcripts are read at their ends only; --deep reads them whole. Without --agent or --store every agent is looked at, configured or not.\n\n" +
+			"Errors and warnings give exit status 3, notes do not.",
+		Flags: []Flag{
+			{Name: "agent", Value: "ID", Takes: "the id of an agent", Check: isSomething, Help: "only this agent; without it all of them, also those that are only on disk"},
+			{Name: "all-agents", Help: "every agent, as without any flag"},
+			storeFlag,
+			{Name: "only", Value: "CODE,...", Repeatable: true, Takes: "codes or families of oc doctor --list", Check: isSomething, Help: "only these checks, by code or family"},
+			{Name: "deep", Help: "read every transcript whole, and check databases on a private copy"},
+			{Name: "list", Help: "list every check with what it finds"},
+		},
+		Examples: []Example{
+			{"oc doctor", "what is wrong, the worst first"},
+			{"oc doctor --deep --json", "everything, for a script"},
+			{"oc doctor --only locks,index-damaged", "some checks only"},
+			{"oc doctor --list", "every check and its code"},
+		},
+		Exits: []int{ExitFindings},
+		Run:   runDoctor,
+	}
+}
+
+func runDoctor(ctx context.Context, c *Call) error {
+	only, err := doctor.Select(c.Strings("only")...)
+	var unknown *doctor.Unknown
+	if errors.As(err, &unknown) {
+		return Usagef("--only: %w", err)
+	}
+	if c.Bool("list") {
+		return listChecks(c, only)
+	}
+	cfg, err := c.loadQuietly()
+	if err != nil {
+		return err
+	}
+	targets, err := c.patients(cfg)
+	if err != nil {
+		return err
+	}
+	bar := c.Progress("reading transcripts")
+	report, err := doctor.Examine(ctx, doctor.Options{
+		Config: cfg, Targets: targets, State: !c.Given("agent") && !c.Given("store"), Only: only, Deep: c.Bool("deep"),
+		Machine: lock.Local(), Owner: c.owner(ctx, cfg), Now: c.Now(),
+		Sized:    func(s doctor.Size) { c.Notef("%s", sizeLine(s)) },
+		Progress: func(done, total int64) { bar.Set(done, total) },
+	})
+	bar.Done()
+	if err != nil {
+		return err
+	}
+	if c.JSON() {
+		err = c.Document(diagnosis{report, cfg}.print)
+	} else {
+		diagnosis{report, cfg}.text(c)
+	}
+	if err == nil && !report.Healthy() {
+		err = Status(ExitFindings)
+	}
+	return err
+}
+
+// patients are the stores that are looked at: those that the flags name, else every agent's, also of agents that are on disk only.
+func (c *Call) patients(cfg *config.Config) ([]store.Target, error) {
+	all := !c.Given("agent") && !c.Given("store")
+	targets, err := c.targets(cfg, all || c.Bool("all-agents"))
+	if all {
+		targets = append(targets, store.StrangerTargets(cfg)...)
+	}
+	return targets, err
+}
+
+func sizeLine(s doctor.Size) string {
+	return fmt.Sprintf("looking at %s, %s and %s of %s", howMany(s.Stores, "store"), howMany(s.Rows, "session"), howMany(s.Transcripts, "transcript"), term.Bytes(s.Bytes))
+}
+
+// howMany counts things: "1 store", "12,000 stores".
+func howMany(n int, what string) string { return plural(n, what, what+"s") }

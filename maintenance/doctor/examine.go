@@ -1,0 +1,123 @@
+package doctor
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"oc/config"
+	"oc/gateway"
+	"oc/store"
+	"oc/store/lock"
+)
+
+// Options say what is examined.
+type Options struct {
+	Config  *config.Config
+	Targets []store.Target
+	State   bool // look at the installation as a whole too: its configuration, its signal log
+	Only    []Code
+	Deep    bool // read transcripts whole, not their ends alone, and check databases on a copy
+
+	Machine lock.Machine
+	Owner   gateway.Ownership // who owns the state
+	Now     time.Time
+
+	// Sized is told how much there is to look at, before anything that takes
+	// long. Progress is told how many bytes of transcripts are done; it may be
+	// called from several goroutines. Both may be nil.
+	Sized    func(Size)
+	Progress func(done, total int64)
+}
+
+// Size is how much there is to look at.
+type Size struct {
+	Stores      int
+	Rows        int
+	Transcripts int
+	Bytes       int64 // of them
+}
+
+// An exam is one examination on its way.
+type exam struct {
+	ctx context.Context
+	Options
+	sites  []*site
+	report *Report
+	checks map[Code]*Check
+	wanted map[Code]bool // nil: all
+}
+
+// Examine looks at everything and reports what it finds. It changes nothing.
+// The error is that of ctx; whatever else goes wrong is a finding.
+func Examine(ctx context.Context, o Options) (*Report, error) {
+	x := &exam{ctx: ctx, Options: o, report: &Report{Deep: o.Deep}, checks: map[Code]*Check{}}
+	for _, c := range Checks() {
+		x.checks[c.Code] = &c
+	}
+	if len(o.Only) > 0 {
+		x.wanted = map[Code]bool{}
+		for _, code := range o.Only {
+			x.wanted[code] = true
+		}
+	}
+	for _, t := range o.Targets {
+		x.sites = append(x.sites, x.visit(t))
+	}
+	x.measure()
+	for i := range families {
+		f := &families[i]
+		if !x.wants(f) {
+			continue
+		}
+		if f.store != nil {
+			for _, s := range x.sites {
+				f.store(x, s)
+			}
+		}
+		if f.state != nil && o.State {
+			f.state(x)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	x.report.sort()
+	return x.report, nil
+}
+
+// wants tells whether any check of a family was asked for.
+func (x *exam) wants(f *Family) bool {
+	return x.wanted == nil || slices.ContainsFunc(f.Checks, func(c Check) bool { return x.wanted[c.Code] })
+}
+
+// looksFor tells whether any of some checks was asked for.
+func (x *exam) looksFor(codes ...Code) bool {
+	return x.wanted == nil || slices.ContainsFunc(codes, func(c Code) bool { return x.wanted[c] })
+}
+
+// find adds a finding. What it does not say is what its check says.
+func (x *exam) find(f Finding) {
+	c := x.checks[f.Code]
+	if c == nil {
+		panic("a finding with the code " + string(f.Code) + ", which no check has")
+	}
+	if !x.looksFor(f.Code) {
+		return
+	}
+	if f.Severity == "" {
+		f.Severity = c.Severity
+	}
+	if f.Consequence == "" {
+		f.Consequence = c.Matters
+	}
+	if f.Remedy == "" {
+		f.Remedy = c.Remedy
+	}
+	if f.Command == "" && f.Remedy != None {
+		f.Command = c.Command
+	}
+	x.report.Findings = append(x.report.Findings, f)
+}
+
+func (x *exam) nowMs() float64 { return float64(x.Now.UnixMilli()) }
