@@ -624,6 +624,9 @@ func TestInit(t *testing.T) {
 	if names, _ := os.ReadDir(dir); len(names) != 1 {
 		t.Errorf("%v is left", names)
 	}
+	if b, err := os.ReadFile(path); err != nil || b[18] != 2 || b[19] != 2 {
+		t.Errorf("it has no write-ahead log: %v %v", b[18:20], err)
+	}
 	update(t, path, t0, func(e *Edit) error {
 		if s := e.Schema(); s.App != App || s.Version != 15 || s.Label() != "" {
 			t.Errorf("%+v", s)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"oc/store/lock"
 	"oc/store/sqlfile"
 )
 
@@ -20,7 +21,8 @@ var ErrPlace = errors.New("OpenClaw's place")
 // without openclaw.json, agents and state, and none of never, which are the places where OpenClaw would look in this
 // environment. dir itself must exist. Errors are [ErrPlace], or the file system's. now is in ms since 1970.
 //
-// The layout is that of schema 15 (2026.8.2), the last in which a watch does not belong to an agent database.
+// The layout is that of schema 15 (2026.8.2), the last in which a watch does not belong to an agent database. As
+// OpenClaw's it has a write-ahead log, unless the directory is on a file system that machines share.
 func Init(ctx context.Context, dir string, never []string, now int64) (path string, err error) {
 	is, err := os.Stat(dir)
 	if err == nil && !is.IsDir() {
@@ -61,6 +63,11 @@ func Init(ctx context.Context, dir string, never []string, now int64) (path stri
 			VALUES ('primary', 'global', 15, ?1, ?2, ?2)`, App, now)
 		return err
 	})
+	if err == nil {
+		if shared, _ := lock.Local().Elsewhere(dir); shared == "" { // a write-ahead log is for one machine
+			err = sqlfile.LogAhead(file)
+		}
+	}
 	if err != nil {
 		return "", err
 	}

@@ -268,9 +268,16 @@ func Write(ctx context.Context, path string, wait time.Duration, f func(tx *Tx) 
 		return late()
 	}
 	defer p.leave()
-	tx, err := begin(ctx, uri(real, "mode=rw", writePragmas(wait)), path, Writing, &Cost{Attempts: 1}, "BEGIN IMMEDIATE")
-	if errors.Is(err, errLocked) {
-		return late()
+	t := newTurn(ctx, wait)
+	var tx *Tx
+	for {
+		tx, err = beginIn(ctx, t, uri(real, "mode=rw", writePragmas), path, Writing, &Cost{Attempts: 1}, "BEGIN IMMEDIATE")
+		if !errors.Is(err, errLocked) {
+			break
+		}
+		if !t.wait() { // it can be locked already while it is opened
+			return late()
+		}
 	}
 	if err != nil {
 		return err
@@ -279,6 +286,7 @@ func Write(ctx context.Context, path string, wait time.Duration, f func(tx *Tx) 
 	if err := f(tx); err != nil {
 		return err
 	}
+	tx.turn = newTurn(ctx, wait)
 	err = tx.commit()
 	if errors.Is(err, errLocked) {
 		return late()

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 	"unsafe"
 
 	"modernc.org/sqlite"
@@ -26,6 +25,7 @@ type Tx struct {
 	still    func() error
 	idle     map[string]driver.Stmt     // prepared statements not in use, by text
 	columns  map[string]map[string]bool // by table
+	turn     *turn                      // of a Write: how it waits for other writers; else nil
 	open     bool
 	nameless bool // of a private copy: no directory lists it any more
 	dead     bool // the engine stopped within it: it may hold locks of its own and is not to be called again
@@ -50,11 +50,10 @@ const (
 	copyPragmas = readPragmas + "&_pragma=locking_mode(EXCLUSIVE)&_pragma=synchronous(OFF)"
 )
 
-// writePragmas are OpenClaw's own (spec/awareness.md 1.2). With a write-ahead log, synchronous NORMAL never leaves a damaged
-// file; the last commits before a power cut may be undone, which leaves the state before them.
-func writePragmas(wait time.Duration) string {
-	return fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)&_pragma=trusted_schema(0)", wait.Milliseconds())
-}
+// writePragmas are OpenClaw's own (spec/awareness.md 1.2), but for the busy timeout: see turn. With a write-ahead log,
+// synchronous NORMAL never leaves a damaged file; the last commits before a power cut may be undone, which leaves the state
+// before them.
+const writePragmas = "_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)&_pragma=trusted_schema(0)"
 
 // uri names a file so that no character of its name means anything to SQLite or the driver.
 func uri(path string, params ...string) string {
@@ -78,17 +77,21 @@ func uri(path string, params ...string) string {
 
 // begin opens the database and fixes the snapshot: a deferred transaction begins with its first read.
 func begin(ctx context.Context, dsn, path string, mode Mode, cost *Cost, sql string) (*Tx, error) {
+	return beginIn(ctx, nil, dsn, path, mode, cost, sql)
+}
+
+func beginIn(ctx context.Context, t *turn, dsn, path string, mode Mode, cost *Cost, sql string) (*Tx, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	tx := &Tx{ctx: ctx, path: path, mode: mode, cost: *cost, idle: map[string]driver.Stmt{}, columns: map[string]map[string]bool{}}
+	tx := &Tx{ctx: ctx, path: path, mode: mode, cost: *cost, turn: t, idle: map[string]driver.Stmt{}, columns: map[string]map[string]bool{}}
 	tx.still = func() error { return nil }
 	err := tx.guard(func() (err error) {
 		tx.conn, err = new(sqlite.Driver).Open(dsn)
 		return err
 	})
 	if err == nil {
-		_, err = tx.exec(sql)
+		err = tx.insist(sql)
 	}
 	if err == nil {
 		tx.open = true
@@ -156,11 +159,21 @@ func (tx *Tx) close() {
 }
 
 func (tx *Tx) commit() error {
-	_, err := tx.exec("COMMIT")
+	err := tx.insist("COMMIT")
 	if err == nil {
 		tx.open = false
 	}
 	return tx.wrap(err)
+}
+
+// insist runs a statement that takes a lock, as often as its turn lasts.
+func (tx *Tx) insist(sql string) error {
+	for {
+		_, err := tx.exec(sql)
+		if tx.turn == nil || code(err)&0xff != lib.SQLITE_BUSY || !tx.turn.wait() {
+			return err
+		}
+	}
 }
 
 // Mode is how the file was opened.
