@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oc/config"
+	"oc/maintenance/journal"
 	"oc/store"
 )
 
@@ -118,5 +119,39 @@ func BenchmarkDryRun(b *testing.B) {
 				dryRun(b, c, now, Orders{})
 			}
 		})
+	}
+}
+
+// A cleanup that archives all transcripts but those of 500 rows, on a real disk, and what taking it back takes.
+func BenchmarkApply(b *testing.B) {
+	c, now := big(b, 10_000)
+	p, _, err := ReadPolicy(c, Orders{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	targets, err := store.Targets(c, store.Pick{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	at := func() time.Time { return now }
+	w := &Worker{Config: c, Machine: alive{}, Now: at, Command: "cleanup"}
+	b.ReportAllocs()
+	for b.Loop() {
+		w.Group = ""
+		d, err := w.Apply(context.Background(), targets[0], p, func(s *Snapshot) (*Plan, error) { return Make(p, s, now), nil })
+		if err != nil || len(d.Skipped) > 0 || d.Run.Total != 9_501 {
+			b.Fatal(err, d.Skipped, d.Run)
+		}
+		b.StopTimer()
+		began := time.Now()
+		j, err := w.Journal(targets[0].Index)
+		if err == nil {
+			_, _, err = j.Undo(context.Background(), d.Run.ID, journal.UndoOptions{})
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(time.Since(began).Milliseconds()), "undo-ms")
+		b.StartTimer()
 	}
 }

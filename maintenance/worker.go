@@ -354,10 +354,19 @@ func (w *Worker) free(d *Done) error {
 // steps are the plan as the journal does it: what a new store names, the store,
 // what it no longer names.
 func (w *Worker) steps(d *Done) (steps []journal.Step, of map[string]*Action, err error) {
-	of = map[string]*Action{}
+	of = make(map[string]*Action, len(d.Snapshot.Files))
+	steps = make([]journal.Step, 0, len(d.Plan.Actions))
 	add := func(s journal.Step, a *Action) {
 		steps = append(steps, s)
 		of[s.Path] = a
+	}
+	reals := map[string]string{} // thousands of files lie in a few directories
+	real := func(path string) string {
+		dir := filepath.Dir(path)
+		if _, ok := reals[dir]; !ok {
+			reals[dir] = realDir(dir)
+		}
+		return filepath.Join(reals[dir], filepath.Base(path))
 	}
 	for i := range d.Plan.Actions {
 		a := &d.Plan.Actions[i]
@@ -372,16 +381,16 @@ func (w *Worker) steps(d *Done) (steps []journal.Step, of map[string]*Action, er
 			}
 			add(s, a)
 		case RemoveDir:
-			add(journal.Step{Kind: journal.RemoveDir, Phase: journal.Clear, Path: realPath(a.Target)}, a)
+			add(journal.Step{Kind: journal.RemoveDir, Phase: journal.Clear, Path: real(a.Target)}, a)
 		case Move, Remove:
-			s := journal.Step{Kind: journal.Move, Phase: a.phase(), Path: realPath(a.Target)}
+			s := journal.Step{Kind: journal.Move, Phase: a.phase(), Path: real(a.Target)}
 			if a.Kind == Remove {
 				s.Kind = journal.Remove
 				if s.Facts, err = usageFacts(a); err != nil {
 					return nil, nil, err
 				}
 			} else {
-				s.To = realPath(a.To)
+				s.To = real(a.To)
 			}
 			if f := a.File(d.Snapshot); f != nil && f.Info != nil {
 				stamp := journal.StampOf(f.Info)
