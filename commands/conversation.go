@@ -57,6 +57,9 @@ func (c *Call) talkBeside(ctx context.Context, word string, lineage bool, other 
 		} else if cfg, err = c.load(); err != nil {
 			return nil, err
 		}
+		if err := c.mayRead(ctx, cfg, path); err != nil {
+			return nil, err
+		}
 		copied, err := store.OpenCopy(path)
 		if err != nil {
 			return nil, Failf("read %s: %w", path, err)
@@ -111,6 +114,34 @@ func (c *Call) talkBeside(ctx context.Context, word string, lineage bool, other 
 		return nil, storeError(r.Store(), err)
 	}
 	return t, nil
+}
+
+// mayRead is an error where a file is the transcript of a session that is not for the one that asks. Files elsewhere are anybody's.
+func (c *Call) mayRead(ctx context.Context, cfg *config.Config, path string) error {
+	if seen, err := c.sight(cfg, nil); seen == nil {
+		return err
+	}
+	l, err := c.library(ctx)
+	if err != nil {
+		return err
+	}
+	seen, err := c.sight(cfg, l.Stores)
+	if err != nil {
+		return err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	for _, v := range l.Volumes {
+		at := v.Path
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			at = real
+		}
+		if at == path && !v.InDatabase() && !seen.searches(v) {
+			return &Error{Exit: ExitFailed, Code: "forbidden", Err: fmt.Errorf("%s is not for %s: %s", path, seen.Caller, seen.warning())}
+		}
+	}
+	return nil
 }
 
 // file tells whether a word names a file rather than a session: it looks like a path, and the file is there.

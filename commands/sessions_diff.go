@@ -242,6 +242,7 @@ func (c *Call) printDiff(p *span.Printer, sides [2]*talk, r *store.Comparison, k
 		p.End()
 	}
 	p.End()
+	sides[1].sight.print(p)
 	printFlaws(p, &store.Page{Broken: r.Broken[0] + r.Broken[1], Findings: r.Flaws})
 	p.End()
 }

@@ -346,6 +346,7 @@ func (x *exported) document(c *Call, p *span.Printer) {
 	}
 	p.End()
 	c.printTalk(p, x.talk)
+	x.talk.sight.print(p)
 	printFlaws(p, x.page)
 	x.talk.l.failed.print(p)
 	p.End()

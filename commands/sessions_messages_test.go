@@ -458,6 +458,21 @@ func TestConversationsOfOthersAreNotForASession(t *testing.T) {
 				}
 			}
 		}
+		for key, exit := range map[string]int{"agent:main:explicit:a": ExitDone, "agent:main:explicit:b": ExitFailed, other.ID: ExitFailed} {
+			a := at(t, dir, "sessions", "trace", key, "--as", "agent:main:explicit:a", "--json")
+			if a.exit != exit || exit == ExitFailed && (dig(a.doc(t), "error", "code") != "forbidden" || strings.Contains(a.out, "sessions.json")) {
+				t.Errorf("%s: trace %s: exit %d: %s%s", era, key, a.exit, a.out, a.errout)
+			}
+		}
+		if era == fixtures.FileEra { // nor by the path of its transcript
+			file := filepath.Join(dir, "agents/main/sessions", other.ID+".jsonl")
+			for _, command := range [][]string{{"history"}, {"export"}, {"diff", "agent:main:explicit:a"}} {
+				a := at(t, dir, append(append([]string{"sessions"}, command...), file, "--as", "agent:main:explicit:a")...)
+				if a.exit != ExitFailed || strings.Contains(a.out, "not mine") || !strings.Contains(a.errout, "is not for agent:main:explicit:a") {
+					t.Errorf("%v of a file: exit %d: %s%s", command, a.exit, a.out, a.errout)
+				}
+			}
+		}
 		doc := at(t, dir, "sessions", "tail", "--as", "agent:main:explicit:a", "--json").doc(t)
 		if n := len(doc["sessions"].([]any)); n != 1 {
 			t.Errorf("%s: %d sessions are watched", era, n)

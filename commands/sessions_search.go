@@ -116,14 +116,18 @@ func (l *library) end(c *Call) error {
 	return nil
 }
 
-// ofKind keeps the volumes of sessions of some kinds. A transcript that no row names has none, unless its key tells.
-func ofKind(volumes []*store.Volume, kinds []string) []*store.Volume {
-	if len(kinds) == 0 {
-		return volumes
+// chosen are the volumes of sessions of some kinds, or of all, that are for the one who asks. A transcript that no row names has no
+// kind, unless its key tells.
+func (l *library) chosen(kinds []string, seen *sight) (all []*store.Volume) {
+	for _, v := range l.Volumes {
+		if len(kinds) > 0 && !(v.Row != nil && slices.Contains(kinds, v.Row.ListKind()) || v.Key != "" && slices.Contains(kinds, string(row.ClassOf(v.Key)))) {
+			continue
+		}
+		if seen.searches(v) {
+			all = append(all, v)
+		}
 	}
-	return slices.DeleteFunc(volumes, func(v *store.Volume) bool {
-		return !(v.Row != nil && slices.Contains(kinds, v.Row.ListKind()) || v.Key != "" && slices.Contains(kinds, string(row.ClassOf(v.Key))))
-	})
+	return all
 }
 
 // searched is a search and what it has found.
@@ -150,7 +154,7 @@ func searchSessions(ctx context.Context, c *Call) error {
 	if s.sight, err = c.sight(lib.cfg, lib.Stores); err != nil {
 		return err
 	}
-	s.volumes = slices.DeleteFunc(ofKind(lib.Volumes, c.Strings("kind")), func(v *store.Volume) bool { return !s.sight.searches(v) })
+	s.volumes = lib.chosen(c.Strings("kind"), s.sight)
 	q := store.Search{Needle: n, First: c.Bool("files-with-matches")}
 	q.Since, _ = parseMoment(c.String("since"), c.Now())
 	if limit, all := c.CountOrAll("limit"); !all {

@@ -35,6 +35,7 @@ func sessionsStats() *Command {
 			agentFlag, allAgentsFlag, storeFlag,
 			{Name: "kind", Value: "KIND", Repeatable: true, Help: "only sessions of this kind, or of one of these", Takes: "one of " + strings.Join(kinds, ", "), Check: func(s string) bool { return slices.Contains(kinds, s) }},
 			{Name: "csv", Help: "comma-separated values instead of tables"},
+			asFlag,
 			{Name: "bytes", Help: "where the space goes instead: fields of rows, kinds of content, images, repeated messages"},
 		},
 		Examples: []Example{
@@ -58,9 +59,10 @@ type spending struct {
 	lib     *library
 	volumes []*store.Volume
 	zone    *time.Location
-	removed removed
+	removed *removed // nil where it is not known of which sessions
 	wrong   []store.Mismatch
 	missing int // sessions without a transcript
+	sight   *sight
 }
 
 // removed is what runs of oc have kept of transcripts that they removed.
@@ -77,7 +79,11 @@ func statsOfSessions(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	volumes := ofKind(lib.Volumes, c.Strings("kind"))
+	seen, err := c.sight(lib.cfg, lib.Stores)
+	if err != nil {
+		return err
+	}
+	volumes := lib.chosen(c.Strings("kind"), seen)
 	total := int64(0)
 	for _, v := range volumes {
 		total += max(v.Bytes, 0)
@@ -86,11 +92,11 @@ func statsOfSessions(ctx context.Context, c *Call) error {
 	var done atomic.Int64
 	progress := func(bytes, _ int64) { p.Set(done.Add(bytes), total) }
 	if c.Bool("bytes") {
-		w, err := store.Weigh(ctx, volumes, lib.Stores, progress)
+		w, err := store.Weigh(ctx, volumes, lib.Stores, seen.sees, progress)
 		if p.Done(); err != nil {
 			return err
 		}
-		return c.showWeight(lib, volumes, w)
+		return c.showWeight(lib, seen, volumes, w)
 	}
 	q := store.Count{Zone: time.Local, Done: progress}
 	q.Since, _ = parseMoment(c.String("since"), c.Now())
@@ -100,15 +106,15 @@ func statsOfSessions(ctx context.Context, c *Call) error {
 			return Usagef("--tz: %w", err)
 		}
 	}
-	s := &spending{call: c, lib: lib, volumes: volumes, zone: q.Zone}
+	s := &spending{call: c, lib: lib, volumes: volumes, zone: q.Zone, sight: seen}
 	s.Spending, err = q.Run(ctx, volumes)
 	if p.Done(); err != nil {
 		return err
 	}
 	lib.Problems = append(lib.Problems, s.Failed...)
 	s.wrong = s.Mismatches()
-	s.missing = lib.withoutTranscript()
-	if !c.Given("kind") { // a run does not say of which kind the session was
+	s.missing = lib.withoutTranscript(c.Strings("kind"), seen)
+	if !c.Given("kind") && seen == nil { // a run does not say of which kind the session was, or whose
 		s.removed = c.removedUsage(lib, q.Since, q.Until)
 	}
 	switch {
@@ -122,11 +128,12 @@ func statsOfSessions(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
+	seen.tell(c)
 	return lib.end(c)
 }
 
 // withoutTranscript counts the sessions whose transcript is nowhere: what they used is not known.
-func (l *library) withoutTranscript() (n int) {
+func (l *library) withoutTranscript(kinds []string, seen *sight) (n int) {
 	has := map[*store.Row]bool{}
 	for _, v := range l.Volumes {
 		if v.Row != nil && v.Reason == store.Current {
@@ -135,7 +142,8 @@ func (l *library) withoutTranscript() (n int) {
 	}
 	for _, s := range l.Stores {
 		for i := range s.Rows {
-			if !has[&s.Rows[i]] {
+			r := &s.Rows[i]
+			if !has[r] && seen.sees(r) && (len(kinds) == 0 || slices.Contains(kinds, r.ListKind())) {
 				n++
 			}
 		}
@@ -144,7 +152,8 @@ func (l *library) withoutTranscript() (n int) {
 }
 
 // removedUsage adds up what runs of oc noted of transcripts before they removed them, unless they were brought back.
-func (c *Call) removedUsage(l *library, since, until int64) (r removed) {
+func (c *Call) removedUsage(l *library, since, until int64) *removed {
+	r := &removed{}
 	w := &maintenance.Worker{Config: l.cfg, Now: c.Now, Wait: patience}
 	seen := map[string]bool{}
 	for _, s := range l.Stores {
@@ -242,6 +251,7 @@ func (s *spending) document(p *span.Printer) error {
 		p.End()
 	}
 	p.End()
+	s.sight.print(p)
 	s.lib.printProblems(p)
 	p.End()
 	return nil
@@ -280,13 +290,17 @@ func (s *spending) printCoverage(p *span.Printer) {
 	p.Key("repeatedAnswers").Int(int64(s.Repeats))
 	p.Key("answersOutside").Int(int64(s.Outside))
 	p.Key("answersWithoutTime").Int(int64(s.Untimed))
-	p.Key("removedByOc").Object()
-	p.Key("transcripts").Int(int64(s.removed.files))
-	p.Key("answers").Int(int64(s.removed.Answers))
-	p.Key("totalTokens").Float(s.removed.Input + s.removed.Output + s.removed.CacheRead + s.removed.CacheWrite)
-	p.Key("costUsd").Float(cents(s.removed.Cost))
-	p.Key("includedInTotals").Bool(false)
-	p.End()
+	if p.Key("removedByOc"); s.removed == nil {
+		p.Null()
+	} else {
+		p.Object()
+		p.Key("transcripts").Int(int64(s.removed.files))
+		p.Key("answers").Int(int64(s.removed.Answers))
+		p.Key("totalTokens").Float(s.removed.Input + s.removed.Output + s.removed.CacheRead + s.removed.CacheWrite)
+		p.Key("costUsd").Float(cents(s.removed.Cost))
+		p.Key("includedInTotals").Bool(false)
+		p.End()
+	}
 	p.End()
 }
 

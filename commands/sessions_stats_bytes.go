@@ -9,20 +9,21 @@ import (
 )
 
 // showWeight answers sessions stats --bytes.
-func (c *Call) showWeight(l *library, volumes []*store.Volume, w *store.Weight) error {
+func (c *Call) showWeight(l *library, seen *sight, volumes []*store.Volume, w *store.Weight) error {
 	if c.Bool("csv") {
 		return Usagef("--bytes has no --csv; give --json")
 	}
 	l.Problems = append(l.Problems, w.Failed...)
 	var err error
 	if c.JSON() {
-		err = c.Document(func(p *span.Printer) error { return printWeight(p, l, volumes, w) })
+		err = c.Document(func(p *span.Printer) error { return printWeight(p, l, seen, volumes, w) })
 	} else {
 		c.weightText(volumes, w)
 	}
 	if err != nil {
 		return err
 	}
+	seen.tell(c)
 	return l.end(c)
 }
 
@@ -37,7 +38,7 @@ func weights(w *store.Weight) []struct {
 	}{{"sources", "Transcripts", w.Sources}, {"contents", "Content", w.Contents}, {"media", "Inline media", w.Media}, {"rowFields", "Field of rows", w.Fields}}
 }
 
-func printWeight(p *span.Printer, l *library, volumes []*store.Volume, w *store.Weight) error {
+func printWeight(p *span.Printer, l *library, seen *sight, volumes []*store.Volume, w *store.Weight) error {
 	share := func(s store.Share) {
 		p.Key("bytes").Int(s.Bytes)
 		p.Key("count").Int(int64(s.Count))
@@ -76,6 +77,7 @@ func printWeight(p *span.Printer, l *library, volumes []*store.Volume, w *store.
 	}
 	p.End()
 	p.Key("unreadTranscripts").Int(int64(len(w.Unread)))
+	seen.print(p)
 	l.printProblems(p)
 	p.End()
 	return nil

@@ -62,6 +62,9 @@ func TestStats(t *testing.T) {
 	if !strings.Contains(text.errout, "says $7.20") || !strings.Contains(text.out, "$1.10+") {
 		t.Errorf("%s%s", text.out, text.errout)
 	}
+	kind := at(t, state, "sessions", "stats", "--json", "--kind", "main").doc(t)
+	want(t, "of a kind", dig(kind, "totals", "answers"), float64(3))
+	want(t, "of a kind without a transcript", dig(kind, "coverage", "sessionsWithoutTranscript"), float64(0))
 	want(t, "both", at(t, state, "sessions", "stats", "--csv", "--json").exit, ExitUsage)
 	want(t, "zone", at(t, state, "sessions", "stats", "--tz", "Nowhere/Land").exit, ExitUsage)
 	if now := tree(t, state); now != before {
@@ -94,4 +97,36 @@ func TestStatsBytes(t *testing.T) {
 	}
 	slices.Sort(fields)
 	same(t, "fields", fields, []string{"sessionId", "updatedAt"})
+}
+
+// A session that asks is told of what it may see alone, and what oc removed of no one in particular.
+func TestStatsAs(t *testing.T) {
+	state := t.TempDir()
+	dir := filepath.Join(state, "agents/main/sessions")
+	lines(t, filepath.Join(state, "openclaw.json"), `{"tools":{"sessions":{"visibility":"self"}}}`)
+	lines(t, filepath.Join(dir, "one.jsonl"), header, answered("a1", "02T23:30:00.000Z", `{"input":100,"cost":{"total":0.04}}`))
+	lines(t, filepath.Join(dir, "two.jsonl"), header, answered("b1", "02T23:30:00.000Z", `{"input":7,"cost":{"total":3}}`))
+	lines(t, filepath.Join(dir, "lost.jsonl"), header, answered("c1", "02T23:30:00.000Z", `{"input":7,"cost":{"total":3}}`))
+	lines(t, filepath.Join(dir, "sessions.json"), `{"agent:main:explicit:me":{"sessionId":"one","updatedAt":1},"agent:main:explicit:x":{"sessionId":"two","updatedAt":5,"label":"theirs"},"agent:main:explicit:y":{"sessionId":"nowhere","updatedAt":5}}`)
+	doc := at(t, state, "sessions", "stats", "--json", "--as", "agent:main:explicit:me").doc(t)
+	want(t, "cost", dig(doc, "totals", "costUsd"), 0.04)
+	want(t, "sessions", len(doc["sessions"].([]any)), 1)
+	want(t, "transcripts", dig(doc, "coverage", "transcripts"), float64(1))
+	want(t, "without a transcript", dig(doc, "coverage", "sessionsWithoutTranscript"), float64(0))
+	if removed, told := dig(doc, "coverage").(map[string]any)["removedByOc"]; !told || removed != nil {
+		t.Errorf("removed: %v", removed)
+	}
+	want(t, "mode", dig(doc, "visibility", "mode"), "self")
+	weight := at(t, state, "sessions", "stats", "--bytes", "--json", "--as", "agent:main:explicit:me").doc(t)
+	want(t, "transcripts", weight["transcripts"], any(float64(1)))
+	want(t, "fields", len(weight["rowFields"].([]any)), 2)
+	want(t, "mode", dig(weight, "visibility", "mode"), "self")
+	text := at(t, state, "sessions", "stats", "--as", "agent:main:explicit:me")
+	if strings.Contains(text.out, "explicit:x") || !strings.Contains(text.errout, "left out") {
+		t.Errorf("%s%s", text.out, text.errout)
+	}
+	table := at(t, state, "sessions", "stats", "--csv", "--as", "agent:main:explicit:me")
+	if strings.Contains(table.out, "explicit:x") || strings.Contains(table.out, "lost") {
+		t.Error(table.out)
+	}
 }

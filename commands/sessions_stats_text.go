@@ -24,7 +24,7 @@ func tokens(f float64) string {
 
 func (s *spending) text() {
 	o := s.call.Out
-	if s.Total.Answers == 0 && s.removed.files == 0 {
+	if s.Total.Answers == 0 && (s.removed == nil || s.removed.files == 0) {
 		o.Printf("No answer of a model is recorded in %s, %s.\n", plural(len(s.volumes), "transcript", "transcripts"), term.Bytes(s.Bytes))
 		s.remarks()
 		return
@@ -104,10 +104,13 @@ func (s *spending) coverage() string {
 }
 
 func (s *spending) gone() string {
+	if s.removed == nil {
+		return "what oc removed is not counted: it is not known of which sessions it was"
+	}
 	if s.removed.files == 0 {
 		return ""
 	}
-	r := &s.removed
+	r := s.removed
 	return fmt.Sprintf("%s that oc removed had %s, %s tokens, $%.2f; not in the sums above", plural(r.files, "transcript", "transcripts"), plural(r.Answers, "answer", "answers"),
 		tokens(r.Input+r.Output+r.CacheRead+r.CacheWrite), r.Cost)
 }

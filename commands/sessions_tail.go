@@ -50,6 +50,7 @@ type tail struct {
 	opened  time.Time
 	was     string // how the stores looked then
 	follows bool
+	sight   *sight
 }
 
 func tailSessions(ctx context.Context, c *Call) error {
@@ -111,6 +112,7 @@ func tailSessions(ctx context.Context, c *Call) error {
 		}
 		p.End()
 		p.Key("unreadable").Int(int64(t.unreadable()))
+		t.sight.print(p)
 		t.l.failed.print(p)
 		p.End()
 		return nil
@@ -131,6 +133,7 @@ func (t *tail) end(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	t.sight.tell(t.c)
 	return t.c.tell(t.l.failed)
 }
 
@@ -158,6 +161,7 @@ func (t *tail) choose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.sight = seen
 	var picked []*store.Row
 	if t.word != "" {
 		r, err := t.c.find(ctx, l, t.word)
@@ -173,7 +177,10 @@ func (t *tail) choose(ctx context.Context) error {
 		for _, s := range l.opened {
 			for i := range s.Rows {
 				r := &s.Rows[i]
-				if seen.reads(r) != nil {
+				if !seen.sees(r) {
+					if running(r) {
+						seen.hidden++
+					}
 					continue
 				}
 				_, had := t.by[s.Path+"\x00"+r.Key]

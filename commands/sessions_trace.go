@@ -26,7 +26,7 @@ func sessionsTrace() *Command {
 			"its transcripts, live, put away, imported or unlinked, the windows and archives of databases, copies of the store that still have its row, imports, runs of oc that touched it, " +
 			"and its cron job. Each says what can bring it back.\n\n" +
 			"KEY is a session key, a session id, or a label; it need not be in any store any more.",
-		Flags: []Flag{agentFlag, allAgentsFlag, storeFlag},
+		Flags: []Flag{agentFlag, allAgentsFlag, storeFlag, asFlag},
 		Examples: []Example{
 			{"oc sessions trace agent:main:telegram:group:-1001234567890", "what became of a group's session"},
 			{"oc sessions trace 4808d58f-1496-4795-a11f-89e7307870e9 --json", "everything that has a session id, as a document"},
@@ -53,6 +53,10 @@ func traceSession(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
+	seen, err := c.sight(l.cfg, l.Stores)
+	if err != nil {
+		return err
+	}
 	word := c.Arg(0)
 	rows := store.Find(l.cfg, c.meant(l.cfg), l.Stores, word)
 	if keys := distinctKeys(rows); len(keys) > 1 {
@@ -61,17 +65,20 @@ func traceSession(ctx context.Context, c *Call) error {
 	trail := store.TrailOf(word, rows)
 	trail.Grow(l.Corpus)
 	all, problems := c.tracedRuns(ctx, l, trail) // first: rows that runs have saved tell the ids of what they moved
-	seen, more := trail.Follow(ctx, l.Corpus)
+	found, more := trail.Follow(ctx, l.Corpus)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	problems = append(problems, more...)
-	for _, s := range append(seen, trail.ImportsOf(l.cfg.StateDir)...) {
+	for _, s := range append(found, trail.ImportsOf(l.cfg.StateDir)...) {
 		all = append(all, traced{Sighting: s, back: wayBack(s)})
 	}
 	if len(all) == 0 {
 		l.Problems = append(l.Problems, problems...)
 		return c.nothingTraced(l, word)
+	}
+	if err := seen.follows(trail, l.Corpus); err != nil {
+		return err
 	}
 	jobs, more := tracedJobs(ctx, l.cfg.StateDir, trail)
 	all, l.Problems = append(all, jobs...), append(append(l.Problems, problems...), more...)
@@ -85,7 +92,7 @@ func traceSession(ctx context.Context, c *Call) error {
 		return 1
 	})
 	if c.JSON() {
-		err = c.Document(func(p *span.Printer) error { return printTrace(p, trail, all, l) })
+		err = c.Document(func(p *span.Printer) error { return printTrace(p, trail, all, l, seen) })
 	} else {
 		c.showTrace(trail, all)
 	}
@@ -268,7 +275,7 @@ func tracedJobs(ctx context.Context, stateDir string, trail *store.Trail) (all [
 	return all, problems
 }
 
-func printTrace(p *span.Printer, trail *store.Trail, all []traced, l *library) error {
+func printTrace(p *span.Printer, trail *store.Trail, all []traced, l *library, seen *sight) error {
 	p.Object()
 	for _, list := range []struct {
 		name  string
@@ -306,6 +313,7 @@ func printTrace(p *span.Printer, trail *store.Trail, all []traced, l *library) e
 		p.End()
 	}
 	p.End()
+	seen.print(p)
 	l.printProblems(p)
 	p.End()
 	return nil

@@ -109,6 +109,45 @@ func (s *sight) counts(t store.Sighted) bool {
 	return false
 }
 
+// follows is an error where a trail leads to sessions that are not for the caller. Of a trail without a key the transcripts decide.
+func (s *sight) follows(t *store.Trail, c *store.Corpus) error {
+	if s == nil {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, o := range c.Stores {
+		for i := range o.Rows {
+			if r := &o.Rows[i]; t.Has(r.Key, r.ID()) {
+				if known[r.Key] = true; s.reads(r) != nil {
+					return s.reads(r)
+				}
+			}
+		}
+	}
+	for _, key := range t.Keys {
+		agent, _, ok := row.Parse(key)
+		if known[key] || !ok {
+			continue
+		}
+		if err := s.allows(store.Sighted{Key: key, Agent: agent}, key); err != nil {
+			return err
+		}
+	}
+	for _, v := range c.Volumes {
+		if v.Row == nil && t.Has(v.Key, v.ID) {
+			if err := s.allows(store.Sighted{Key: v.Key, Agent: v.Agent}, volumeName(v)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sees tells whether a row is for the caller, and counts nothing.
+func (s *sight) sees(r *store.Row) bool {
+	return s == nil || s.Reads(store.SightedOf(r), s.now) == store.Seen
+}
+
 // print writes visibility{}, which is left out where everything is seen.
 func (s *sight) print(p *span.Printer) {
 	if s == nil || s.Scope == store.ScopeAll {

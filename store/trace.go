@@ -41,6 +41,9 @@ func TrailOf(word string, rows []*Row) *Trail {
 	return t
 }
 
+// Has tells whether a key or an id is on the trail.
+func (t *Trail) Has(key, id string) bool { return t.hasKey(key) || t.hasID(id) }
+
 func (t *Trail) addKey(key string) {
 	if key != "" && !slices.Contains(t.Keys, key) {
 		t.Keys = append(t.Keys, key)

@@ -45,8 +45,9 @@ type Line struct {
 
 const longestLines = 5
 
-// Weigh reads all volumes and adds up what is in them. An error is that of ctx.
-func Weigh(ctx context.Context, volumes []*Volume, stores []*Sessions, done func(bytes, volumes int64)) (*Weight, error) {
+// Weigh reads all volumes and adds up what is in them, and the rows of stores
+// that are wanted. An error is that of ctx.
+func Weigh(ctx context.Context, volumes []*Volume, stores []*Sessions, wanted func(*Row) bool, done func(bytes, volumes int64)) (*Weight, error) {
 	all := &weighing{seed: maphash.MakeSeed(), volumes: volumes}
 	p := pass{needle: transcript.Everything(), volumes: volumes, done: done}
 	takers, err := p.run(ctx, func() taker { return all.start() })
@@ -59,7 +60,7 @@ func Weigh(ctx context.Context, volumes []*Volume, stores []*Sessions, done func
 		sum.bytes += t.(*scales).bytes
 	}
 	w := &Weight{
-		Fields: fieldShares(stores), Sources: sum.sources.list(), Contents: sum.contents.list(), Media: sum.media.list(), Bytes: sum.bytes, Failed: sum.failed, Unread: sum.unread,
+		Fields: fieldShares(stores, wanted), Sources: sum.sources.list(), Contents: sum.contents.list(), Media: sum.media.list(), Bytes: sum.bytes, Failed: sum.failed, Unread: sum.unread,
 		Longest: sum.longest,
 	}
 	slices.SortFunc(w.Failed, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
@@ -242,12 +243,15 @@ func (w *scales) inline(block []byte) {
 	w.media.add(name, int64(len(data)), 1)
 }
 
-// fieldShares add up the rows of stores, by field.
-func fieldShares(stores []*Sessions) []Share {
+// fieldShares add up the rows of stores that are wanted, by field.
+func fieldShares(stores []*Sessions, wanted func(*Row) bool) []Share {
 	all := shares{}
 	for _, s := range stores {
 		for i := range s.Rows {
 			r := &s.Rows[i]
+			if !wanted(r) {
+				continue
+			}
 			rest := r.Bytes()
 			for _, m := range r.Members() {
 				n := int64(len(m.Val) + len(m.Name) + 3)
