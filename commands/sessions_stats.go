@@ -83,7 +83,11 @@ func statsOfSessions(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	volumes := lib.chosen(c.Strings("kind"), seen)
+	kinds := c.Strings("kind")
+	volumes := lib.chosen(kinds, seen)
+	wanted := func(r *store.Row) bool {
+		return seen.sees(r) && (len(kinds) == 0 || slices.Contains(kinds, r.ListKind()))
+	}
 	total := int64(0)
 	for _, v := range volumes {
 		total += max(v.Bytes, 0)
@@ -92,7 +96,7 @@ func statsOfSessions(ctx context.Context, c *Call) error {
 	var done atomic.Int64
 	progress := func(bytes, _ int64) { p.Set(done.Add(bytes), total) }
 	if c.Bool("bytes") {
-		w, err := store.Weigh(ctx, volumes, lib.Stores, seen.sees, progress)
+		w, err := store.Weigh(ctx, volumes, lib.Stores, wanted, progress)
 		if p.Done(); err != nil {
 			return err
 		}
@@ -113,7 +117,7 @@ func statsOfSessions(ctx context.Context, c *Call) error {
 	}
 	lib.Problems = append(lib.Problems, s.Failed...)
 	s.wrong = s.Mismatches()
-	s.missing = lib.withoutTranscript(c.Strings("kind"), seen)
+	s.missing = lib.withoutTranscript(wanted)
 	if !c.Given("kind") && seen == nil { // a run does not say of which kind the session was, or whose
 		s.removed = c.removedUsage(lib, q.Since, q.Until)
 	}
@@ -133,7 +137,7 @@ func statsOfSessions(ctx context.Context, c *Call) error {
 }
 
 // withoutTranscript counts the sessions whose transcript is nowhere: what they used is not known.
-func (l *library) withoutTranscript(kinds []string, seen *sight) (n int) {
+func (l *library) withoutTranscript(wanted func(*store.Row) bool) (n int) {
 	has := map[*store.Row]bool{}
 	for _, v := range l.Volumes {
 		if v.Row != nil && v.Reason == store.Current {
@@ -142,8 +146,7 @@ func (l *library) withoutTranscript(kinds []string, seen *sight) (n int) {
 	}
 	for _, s := range l.Stores {
 		for i := range s.Rows {
-			r := &s.Rows[i]
-			if !has[r] && seen.sees(r) && (len(kinds) == 0 || slices.Contains(kinds, r.ListKind())) {
+			if r := &s.Rows[i]; !has[r] && wanted(r) {
 				n++
 			}
 		}
