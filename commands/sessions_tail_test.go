@@ -86,6 +86,46 @@ func TestTailOfARecordedState(t *testing.T) {
 	want(t, "unreadable", doc["unreadable"], float64(0))
 }
 
+// A trajectory is found in OPENCLAW_TRAJECTORY_DIR, where the pointer says, and beside the transcript; a pointer to what is none of the
+// session's is not believed. Trace names what was found.
+func TestTailFindsTrajectories(t *testing.T) {
+	event := func(kind string) string {
+		return fmt.Sprintf(`{"traceSchema":"openclaw-trajectory","schemaVersion":1,"source":"runtime","sessionId":%q,"type":%q,"ts":"2026-01-01T00:00:00.000Z","data":{}}`, talkID, kind)
+	}
+	state := talkState(t, fixtures.FileEra, fixtures.Talk(talkID, fixtures.Now-fixtures.Day).User("hello"))
+	sessions, dir, other := filepath.Join(state, "agents/main/sessions"), t.TempDir(), t.TempDir()
+	lines(t, filepath.Join(sessions, talkID+".trajectory.jsonl"), event("beside.it"), "")
+	lines(t, filepath.Join(dir, talkID+".jsonl"), event("in.the.folder"), "")
+	lines(t, filepath.Join(other, talkID+".jsonl"), event("by.the.pointer"), "")
+	lines(t, filepath.Join(other, "stranger.jsonl"), event("of.a.stranger"), "")
+	point := func(to string) {
+		lines(t, filepath.Join(sessions, talkID+".trajectory-path.json"), fmt.Sprintf(`{"traceSchema":"openclaw-trajectory-pointer","schemaVersion":1,"sessionId":%q,"runtimeFile":%q}`, talkID, to))
+	}
+	ask := func(folder string, args ...string) map[string]any {
+		env := quiet(t, fixtures.Now)
+		env["OPENCLAW_TRAJECTORY_DIR"] = folder
+		return ocRun(t, state, env, append([]string{"--state-dir", state, "sessions"}, args...)...).doc(t)
+	}
+	kinds := func(folder string) []string { return stepsOf(ask(folder, "tail", "main", "--json")) }
+	point(filepath.Join(other, talkID+".jsonl"))
+	same(t, "all", kinds(dir), []string{"in.the.folder", "by.the.pointer", "beside.it", "user"})
+	same(t, "without the folder", kinds(""), []string{"by.the.pointer", "beside.it", "user"})
+	for _, to := range []string{filepath.Join(other, "stranger.jsonl"), filepath.Join(sessions, talkID+".jsonl"), "/etc/passwd", other, talkID + ".jsonl"} {
+		point(to)
+		same(t, to, kinds(""), []string{"beside.it", "user"})
+	}
+	point(filepath.Join(other, talkID+".jsonl"))
+	found := map[string]bool{}
+	for _, x := range ask(dir, "trace", "main", "--json")["trace"].([]any) {
+		found[fmt.Sprint(dig(x, "path"))] = true
+	}
+	for _, path := range []string{filepath.Join(dir, talkID+".jsonl"), filepath.Join(other, talkID+".jsonl"), filepath.Join(sessions, talkID+".trajectory.jsonl")} {
+		if !found[path] {
+			t.Errorf("trace does not name %s: %v", path, found)
+		}
+	}
+}
+
 // Sessions that run come first; several are told apart.
 func TestTailOfRunningSessions(t *testing.T) {
 	dir := t.TempDir()

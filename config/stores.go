@@ -14,6 +14,16 @@ const (
 	DatabaseFile = "openclaw-agent.sqlite"
 )
 
+// TrajectoryDir is the folder that runs write what they do to, one file for each session; "" for beside the transcripts
+// (OPENCLAW_TRAJECTORY_DIR, spec/file-store.md 4.5).
+func (c *Config) TrajectoryDir() string {
+	dir := span.Trim(c.Getenv("OPENCLAW_TRAJECTORY_DIR"))
+	if dir == "" {
+		return ""
+	}
+	return c.resolve(dir)
+}
+
 // StorePath returns where the sessions.json of an agent is, or would be (spec/file-store.md 1.6). Without a {agentId} in session.store
 // all agents share one file.
 func (c *Config) StorePath(agent string) string { return c.StorePathFor(c.session.Store, agent) }

@@ -6,9 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"oc/store/jsonfile"
 	"oc/store/span"
 )
 
@@ -55,19 +55,6 @@ func isRole(raw []byte) bool {
 	return false
 }
 
-var unsafeRune = regexp.MustCompile(`[^A-Za-z0-9_-]`)
-
-// trajectoryName is the name of a session's trajectory in a directory of
-// trajectories (spec/file-store.md 4.5).
-func trajectoryName(id string) string {
-	safe := unsafeRune.ReplaceAllString(id, "_")
-	safe = safe[:min(len(safe), 120)]
-	if strings.Trim(safe, "_-") == "" {
-		safe = "session"
-	}
-	return safe + ".jsonl"
-}
-
 // pointer looks whether the row's pointer names a trajectory outside of the
 // directory that is provably its own: by its name and by what its first line
 // says (spec/maintenance.md 2.8). Whatever else a pointer names is left alone,
@@ -89,7 +76,7 @@ func (s *Snapshot) pointer(n *namer, r *Row) {
 			continue
 		}
 		resolved, err := filepath.EvalSymlinks(path)
-		if err != nil || n.inside(n.here(resolved)) || filepath.Base(resolved) != trajectoryName(r.ID) {
+		if err != nil || n.inside(n.here(resolved)) || filepath.Base(resolved) != jsonfile.TrajectoryName(r.ID) {
 			continue
 		}
 		info, err := os.Lstat(path)

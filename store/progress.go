@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oc/store/agentdb"
+	"oc/store/jsonfile"
 	"oc/store/span"
 	"oc/transcript"
 	"oc/transcript/visible"
@@ -38,7 +39,7 @@ type Progress struct {
 	Row *Row
 	Bad int // rows that are no steps because they cannot be read
 
-	files []*grown // the transcript and the trajectory, in the file era
+	files []*grown // the transcript and the trajectories, in the file era
 	seqs  [2]int64 // last numbers seen of the same, in the other
 	was   string   // how the database's files looked
 	begun bool
@@ -49,7 +50,10 @@ func (r *Row) Progress() *Progress {
 	p := &Progress{Row: r, seqs: [2]int64{-1, -1}}
 	if r.sessions.Era == FileEra {
 		at, _, _ := r.Transcript()
-		p.files = []*grown{{path: at.Path}, {path: r.trajectory(at.Path), trajectory: true}}
+		p.files = []*grown{{path: at.Path}}
+		for _, path := range r.trajectories(at.Path) {
+			p.files = append(p.files, &grown{path: path, trajectory: true})
+		}
 	}
 	return p
 }
@@ -65,30 +69,46 @@ func (p *Progress) Paths() (paths []string) {
 	return paths
 }
 
-// trajectory is where the runs of a session write what they do: beside its
-// transcript, or where the pointer there says (spec/file-store.md 4.5). The
-// pointer is believed only where it names a trajectory of this session.
-func (r *Row) trajectory(path string) string {
+// trajectories are where the runs of a session write what they do
+// (spec/file-store.md 4.5): in OPENCLAW_TRAJECTORY_DIR, where the pointer beside
+// its transcript says, and beside the transcript. The pointer is believed only
+// where it names a trajectory of this session; a run whose environment was
+// another one than oc's has left its own.
+func (r *Row) trajectories(path string) (paths []string) {
 	stem := strings.TrimSuffix(path, ".jsonl")
 	beside := stem + ".trajectory.jsonl"
-	pointer := stem + ".trajectory-path.json"
+	if dir := r.sessions.config.TrajectoryDir(); dir != "" && r.ID() != "" {
+		paths = append(paths, filepath.Join(dir, jsonfile.TrajectoryName(r.ID())))
+	}
+	if to := r.pointed(stem+".trajectory-path.json", path, beside); to != "" && !slices.Contains(paths, to) {
+		paths = append(paths, to)
+	}
+	if !slices.Contains(paths, beside) {
+		paths = append(paths, beside)
+	}
+	return paths
+}
+
+// pointed is the trajectory that a pointer names; "" where it names none of the
+// row's.
+func (r *Row) pointed(pointer, path, beside string) string {
 	if info, err := os.Lstat(pointer); err != nil || !info.Mode().IsRegular() || info.Size() > 64<<10 {
-		return beside
+		return ""
 	}
 	raw, err := os.ReadFile(pointer)
 	if err != nil || span.Valid(raw) != nil {
-		return beside
+		return ""
 	}
 	id, _ := span.Text(span.Member(raw, "sessionId"))
 	to, _ := span.Text(span.Member(raw, "runtimeFile"))
 	base := filepath.Base(to)
-	if id != r.ID() || !filepath.IsAbs(to) || base != filepath.Base(beside) && base != id+".jsonl" || filepath.Clean(to) == filepath.Clean(path) {
-		return beside
+	if id != r.ID() || !filepath.IsAbs(to) || base != filepath.Base(beside) && base != jsonfile.TrajectoryName(id) && base != id+".jsonl" || filepath.Clean(to) == filepath.Clean(path) {
+		return ""
 	}
 	if info, err := os.Lstat(to); err != nil || !info.Mode().IsRegular() {
-		return beside
+		return ""
 	}
-	return to
+	return filepath.Clean(to)
 }
 
 // Next are the steps since the last look, at the first one the newest limit of

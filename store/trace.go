@@ -230,11 +230,39 @@ func (t *Trail) beside(s *Sessions) (seen []Sighting, problems []error) {
 			seen = append(seen, t.backup(s, it.Path, &problems)...)
 		}
 	}
+	seen = append(seen, t.runs(s, seen)...)
 	put, _ := filepath.Glob(filepath.Join(filepath.Dir(s.Dir()), "session-sqlite-import-archive", "legacy-store.*"))
 	for _, path := range put {
 		seen = append(seen, t.backup(s, path, &problems)...)
 	}
 	return seen, problems
+}
+
+// runs are the trajectories that lie elsewhere: where a pointer beside the
+// transcript says, and in OPENCLAW_TRAJECTORY_DIR.
+func (t *Trail) runs(s *Sessions, beside []Sighting) (seen []Sighting) {
+	look := func(id, path string) {
+		info, err := os.Lstat(path)
+		known := func(x Sighting) bool { return x.Path == path }
+		if err != nil || !info.Mode().IsRegular() || slices.ContainsFunc(beside, known) || slices.ContainsFunc(seen, known) {
+			return
+		}
+		seen = append(seen, Sighting{Kind: SeenSidecar, At: info.ModTime().UnixMilli(), Agent: s.Agent, ID: id, Path: path, Bytes: info.Size(), Why: "the record of its runs, in a folder of its own"})
+	}
+	for i := range s.Rows {
+		if r := &s.Rows[i]; s.Era == FileEra && t.Has(r.Key, r.ID()) {
+			at, _, _ := r.Transcript()
+			for _, path := range r.trajectories(at.Path) {
+				look(r.ID(), path)
+			}
+		}
+	}
+	if dir := s.config.TrajectoryDir(); dir != "" {
+		for _, id := range t.IDs {
+			look(id, filepath.Join(dir, jsonfile.TrajectoryName(id)))
+		}
+	}
+	return seen
 }
 
 // backup looks for the row in a copy of a store.

@@ -72,6 +72,19 @@ func NameOf(name, store string) Name {
 	return Name{Class: Other}
 }
 
+var unsafeRune = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+
+// TrajectoryName is the name of a session's trajectory in a directory of
+// trajectories (spec/file-store.md 4.5, release 2026.7.35).
+func TrajectoryName(id string) string {
+	safe := unsafeRune.ReplaceAllString(id, "_")
+	safe = safe[:min(len(safe), 120)]
+	if strings.Trim(safe, "_-") == "" {
+		safe = "session"
+	}
+	return safe + ".jsonl"
+}
+
 func archiveOf(name string) (Name, bool) {
 	base, zstd := strings.CutSuffix(name, ".zst")
 	for _, reason := range []string{"reset", "deleted", "bak"} {
