@@ -100,9 +100,27 @@ func (db *DB) List(o Options) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(l.Rows, func(a, b Row) int { return strings.Compare(a.Key, b.Key) })
+	l.Rows = byKey(l.Rows)
 	slices.SortStableFunc(l.Skipped, func(a, b row.Skipped) int { return strings.Compare(a.Key, b.Key) })
 	return l, nil
+}
+
+// byKey sorts rows; they are large, so each is moved but once.
+func byKey(rows []Row) []Row {
+	type place struct {
+		key string
+		at  int
+	}
+	order := make([]place, len(rows))
+	for i := range rows {
+		order[i] = place{rows[i].Key, i}
+	}
+	slices.SortFunc(order, func(a, b place) int { return strings.Compare(a.key, b.key) })
+	sorted := make([]Row, len(rows))
+	for i, o := range order {
+		sorted[i] = rows[o.at]
+	}
+	return sorted
 }
 
 // reader makes the rows of a listing from those of the table.
@@ -115,7 +133,7 @@ type reader struct {
 	era    Era
 
 	index row.Indexer
-	cut   cutter
+	room  []byte // for the entries, which are kept in large pieces
 }
 
 func (x *reader) take(r *sqlfile.Row) {
@@ -129,14 +147,6 @@ func (x *reader) take(r *sqlfile.Row) {
 		skip("it was removed; only its history is kept")
 		return
 	}
-	whole := int64(len(text))
-	if !x.o.Whole {
-		var err error
-		if text, err = x.cut.cut(text); err != nil {
-			skip("its JSON is damaged: " + err.Error())
-			return
-		}
-	}
 	c := span.Cursor{B: text}
 	e, err := x.index.Index(key, &c)
 	if err == nil {
@@ -147,12 +157,15 @@ func (x *reader) take(r *sqlfile.Row) {
 		return
 	}
 	e.At = 0
+	if !x.o.Whole {
+		e, x.room = e.Without(x.room, row.SkillsSnapshot, row.SystemPromptReport)
+	}
 	updated, ok := r.Int(3)
 	if why := unreadable(&e, r.Text(1), float64(updated), ok); why != "" {
 		skip(why)
 		return
 	}
-	out := Row{Entry: e, Columns: Columns{SessionID: r.Text(1), Status: r.Text(4), Valid: 1, Bytes: whole, Participants: x.people[key]}}
+	out := Row{Entry: e, Columns: Columns{SessionID: r.Text(1), Status: r.Text(4), Valid: 1, Bytes: int64(len(text)), Participants: x.people[key]}}
 	if v, ok := r.Int(5); ok {
 		out.Columns.Valid = int(v)
 	}
@@ -207,76 +220,4 @@ func isInternal(key string) bool {
 	}
 	_, rest, ok = strings.Cut(rest, ":")
 	return ok && strings.HasPrefix(rest, "internal-session-effects:")
-}
-
-// cutter takes the two large members out of entries and keeps what remains in large pieces.
-type cutter struct{ free []byte }
-
-func (c *cutter) cut(text []byte) ([]byte, error) {
-	var spans [][2]int
-	end, err := span.Each(text, 0, func(key, val []byte) error {
-		if span.Is(key, "skillsSnapshot") || span.Is(key, "systemPromptReport") {
-			spans = append(spans, [2]int{span.At(text, key), span.At(text, val) + len(val)})
-		}
-		return nil
-	})
-	if err != nil {
-		if span.Valid(text) == nil { // valid, but no object
-			return text, nil
-		}
-		return nil, err
-	}
-	if err := span.End(text, end); err != nil {
-		return nil, err
-	}
-	if len(spans) == 0 {
-		return text, nil // it is nobody else's: a copy would be one too many of a large row
-	}
-	rest := len(text)
-	for _, s := range spans {
-		rest -= s[1] - s[0]
-	}
-	if cap(c.free) < rest {
-		c.free = make([]byte, 0, max(rest, 256<<10))
-	}
-	out := c.free[:0]
-	from := 0
-	for _, s := range spans {
-		out = append(out, text[from:s[0]]...)
-		from = s[1]
-		if next := skipComma(text, from); next > from {
-			from = next
-		} else if n := lastComma(out); n >= 0 { // it was the last member: the comma in front goes with it
-			out = out[:n]
-		}
-	}
-	out = append(out, text[from:]...)
-	c.free = out[len(out):cap(out)]
-	return out[:len(out):len(out)], nil
-}
-
-func skipComma(b []byte, at int) int {
-	for i := at; i < len(b); i++ {
-		switch b[i] {
-		case ' ', '\t', '\n', '\r':
-		case ',':
-			return i + 1
-		default:
-			return at
-		}
-	}
-	return at
-}
-
-func lastComma(b []byte) int {
-	for i := len(b) - 1; i >= 0; i-- {
-		switch b[i] {
-		case ' ', '\t', '\n', '\r':
-		case ',':
-			return i
-		default:
-			return -1
-		}
-	}
-	return -1
 }

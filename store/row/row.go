@@ -8,8 +8,10 @@
 package row
 
 import (
+	"bytes"
 	"errors"
 	"math"
+	"slices"
 
 	"oc/store/span"
 )
@@ -60,7 +62,7 @@ func (x *Indexer) Index(key string, c *span.Cursor) (Entry, error) {
 			return e, ErrTooLarge
 		}
 		k := span.At(c.B, name)
-		marks = append(marks, mark{byName[string(name[1:len(name)-1])], uint32(k - start), uint32(val - start), uint32(c.At - start)})
+		marks = append(marks, mark{fieldOf(name), uint32(k - start), uint32(val - start), uint32(c.At - start)})
 	}
 	if err != nil {
 		return e, err
@@ -73,6 +75,16 @@ func (x *Indexer) Index(key string, c *span.Cursor) (Entry, error) {
 	return e, nil
 }
 
+// fieldOf is the field that a name with its quotes says.
+func fieldOf(name []byte) Field {
+	f := byName[string(name[1:len(name)-1])]
+	if f == Undocumented && bytes.IndexByte(name, '\\') >= 0 {
+		s, _ := span.Text(name)
+		f = byName[s]
+	}
+	return f
+}
+
 // New indexes one row on its own, as it comes from a database.
 func New(key string, val []byte) (Entry, error) {
 	var x Indexer
@@ -83,6 +95,43 @@ func New(key string, val []byte) (Entry, error) {
 	}
 	return e, span.End(val, c.At)
 }
+
+// Without is the entry without the given fields. Its bytes are a copy in room, if it holds them, else in room of its own;
+// where the entry has none of the fields it is the entry itself. rest is the room that is left. The entry itself is not to be
+// used any more.
+func (e *Entry) Without(room []byte, fields ...Field) (without Entry, rest []byte) {
+	gone := 0
+	for _, m := range e.mark {
+		if slices.Contains(fields, m.field) {
+			gone += int(m.end - m.key)
+		}
+	}
+	if gone == 0 {
+		return *e, room
+	}
+	if cap(room) < len(e.Val)-gone {
+		room = make([]byte, 0, max(len(e.Val)-gone, pieceBytes))
+	}
+	w := Entry{Key: e.Key, mark: e.mark[:0]}
+	out := append(room[:0], '{')
+	for _, m := range e.mark {
+		if slices.Contains(fields, m.field) {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		shift := m.key - uint32(len(out))
+		out = append(out, e.Val[m.key:m.end]...)
+		w.mark = append(w.mark, mark{m.field, m.key - shift, m.val - shift, m.end - shift})
+	}
+	out = append(out, '}')
+	w.Val = out[:len(out):len(out)]
+	return w, out[len(out):]
+}
+
+// pieceBytes is how much room is made at a time for small entries.
+const pieceBytes = 256 << 10
 
 // Raw is the raw value of a field, its last where it stands twice; nil where
 // the row has none.

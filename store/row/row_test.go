@@ -75,6 +75,14 @@ func TestID(t *testing.T) {
 	}
 }
 
+// A name that is written with escapes is the name that it says.
+func TestEscapedName(t *testing.T) {
+	e := entry(t, "k", `{"session\u0049d":"x","\u006cabel":"y"}`)
+	if label, _ := e.Text(Label); e.ID() != "x" || label != "y" {
+		t.Errorf("id %q, label %q", e.ID(), label)
+	}
+}
+
 func TestDelivery(t *testing.T) {
 	for raw, want := range map[string]Delivery{
 		`{}`: {},

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"runtime"
+	"strings"
 	"os"
 	"strings"
 	"testing"
@@ -168,6 +170,43 @@ func TestPrinter(t *testing.T) {
 	want := "{\n  \"a\": 1,\n  \"b\": [\n    \"x\",\n    {},\n    {\n      \"k\": [\n        1.5\n      ]\n    }\n  ],\n  \"c\": [],\n  \"d\": {\n    \"e\": null\n  }\n}\n"
 	if d := cmp.Diff(want, out.String()); d != "" {
 		t.Error(d)
+	}
+}
+
+// However many values there are, on however many processors, Each prints what printing them one after the other does.
+func TestPrinterEach(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	value := func(p *Printer, i int) {
+		p.Object()
+		p.Key("i").Int(int64(i))
+		p.Key("s").String(strings.Repeat("x", i%700))
+		p.End()
+	}
+	for _, n := range []int{0, 1, block, block + 1, 20*block + 7} {
+		for _, before := range []int{0, 2} {
+			var got, want bytes.Buffer
+			for _, out := range []*bytes.Buffer{&got, &want} {
+				p := NewPrinter(out)
+				p.Array()
+				for i := range before {
+					value(p, i)
+				}
+				if out == &got {
+					p.Each(n, value)
+				} else {
+					for i := range n {
+						value(p, i)
+					}
+				}
+				p.End()
+				if err := p.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got.String() != want.String() {
+				t.Errorf("%d values after %d: %d bytes, want %d", n, before, got.Len(), want.Len())
+			}
+		}
 	}
 }
 

@@ -46,7 +46,7 @@ func (tx *Tx) guard(f func() error) error {
 
 // No busy timeout when reading: this room holds a lock of its own then, and must let go of it before it tries again.
 const (
-	readPragmas = "_pragma=query_only(1)&_pragma=temp_store(MEMORY)&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)"
+	readPragmas = "_pragma=query_only(1)&_pragma=temp_store(MEMORY)&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)&_pragma=cache_size(-1024)"
 	copyPragmas = readPragmas + "&_pragma=locking_mode(EXCLUSIVE)&_pragma=synchronous(OFF)"
 )
 
