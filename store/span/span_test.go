@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
