@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"os"
 	"runtime"
 	"strings"
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
