@@ -20,7 +20,7 @@ var rooms = [][]string{
 	{"gateway"},
 	{"awareness"},
 	{"store"},
-	{"store/jsonfile", "store/agentdb"},
+	{"store/jsonfile", "store/agentdb", "store/lifecycle"},
 	{"store/row"},
 	{"transcript"},
 	{"transcript/visible", "transcript/provider", "config"},

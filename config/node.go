@@ -58,6 +58,9 @@ func (n *Node) member(key string) *Node {
 	return nil
 }
 
+// Null tells whether nothing is there, or null is.
+func (n *Node) Null() bool { return n == nil || n.Kind == json5.Null }
+
 // Str returns the text of a string.
 func (n *Node) Str() (string, bool) {
 	if n == nil || n.Kind != json5.String {
