@@ -103,7 +103,7 @@ func claudeTurn(line []byte) (text string, at int64, ok bool) {
 		}
 	}
 	for _, s := range texts {
-		if strings.HasPrefix(s, "[Inter-session message]") || strings.HasPrefix(s, reseeded) {
+		if strings.HasPrefix(s, "[Inter-session message]") || reseeds(s) {
 			return "", 0, false
 		}
 	}
@@ -117,10 +117,23 @@ func claudeTurn(line []byte) (text string, at int64, ok bool) {
 	return texts[0], at, true
 }
 
-var errNoTurn = errors.New("no turn")
+// What ends a look at the blocks of a message.
+var (
+	errNoTurn = errors.New("no turn")
+	errFirst  = errors.New("the first is enough")
+)
 
-// reseeded begins the first message of a conversation that OpenClaw started over from its own transcript.
-const reseeded = "Continue this conversation using the OpenClaw transcript below"
+// reseeded begins the first message of a conversation that OpenClaw started over from its own transcript, which follows
+// two lines further down.
+const (
+	reseeded   = "Continue this conversation using the OpenClaw transcript below"
+	reseedPart = "<conversation_history>"
+)
+
+func reseeds(s string) bool {
+	lines := strings.SplitN(s, "\n", 4)
+	return len(lines) == 4 && strings.HasPrefix(s, reseeded) && lines[2] == "" && strings.HasPrefix(lines[3], reseedPart)
+}
 
 // normal is a text as echoes are compared: trimmed, white space as one blank.
 func normal(s string) string {

@@ -27,7 +27,7 @@ type Upstream struct {
 type Adoption struct {
 	SessionID string
 	Parent    string   // the session that made it; may be empty
-	Own       []string // the texts of its last 10 user messages
+	Own       []string // the last 10 texts that it sent itself, see [Own]
 }
 
 // Missed is how often a conversation was missing.
@@ -139,6 +139,7 @@ func (u *Upstream) scan(ctx context.Context, path string, o Options, s *Scan) er
 	case errors.Is(err, fs.ErrNotExist):
 		return u.missing(ctx, path, o, s, session)
 	case err != nil:
+		delete(u.Missed, l.id()) // it is there
 		return err
 	}
 	delete(u.Missed, l.id())

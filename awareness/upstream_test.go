@@ -27,7 +27,8 @@ func TestClaudeTurn(t *testing.T) {
 		`{"type":"user","isCompactSummary":true,"message":{"role":"user","content":"hi"}}`:                                             "",
 		`{"type":"user","isVisibleInTranscriptOnly":true,"message":{"role":"user","content":"hi"}}`:                                    "",
 		`{"type":"user","message":{"role":"user","content":"[Inter-session message] hi"}}`:                                             "",
-		`{"type":"user","message":{"role":"user","content":"` + reseeded + ` ..."}}`:                                                   "",
+		`{"type":"user","message":{"role":"user","content":"` + reseeded + ` ...\n...\n\n` + reseedPart + `\n..."}}`:                   "",
+		`{"type":"user","message":{"role":"user","content":"` + reseeded + `"}}`:                                                       reseeded,
 		`{"type":"user","message":{"role":"user","content":"hi"}`:                                                                      "",
 		`[1]`: "", ``: "", `null`: "",
 	} {
@@ -37,6 +38,33 @@ func TestClaudeTurn(t *testing.T) {
 		}
 		if strings.Contains(line, stamp) && at != t0+1250 {
 			t.Errorf("%s: at %d", line, at)
+		}
+	}
+}
+
+func TestOwn(t *testing.T) {
+	for message, want := range map[string]string{
+		`{"role":"user","content":" a \n b "}`:                                                      "a b",
+		`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`:         "a",
+		`{"role":"user","content":[{"type":"odd","text":"a"}]}`:                                     "a",
+		`{"role":"user","content":[{"type":"image"},{"type":"text","text":"b"}]}`:                   "",
+		`{"role":"user","content":["a"]}`:                                                           "",
+		`{"role":"user","content":[]}`:                                                              "",
+		`{"role":"user","content":7}`:                                                               "",
+		`{"role":"assistant","content":"a"}`:                                                        "",
+		`{"role":"user","content":"a","__openclaw":{"upstreamUserText":" sent\n"}}`:                 "sent",
+		`{"role":"user","content":"a","__openclaw":{"upstreamUserText":""}}`:                        "",
+		`{"role":"user","content":"a","__openclaw":{"upstreamUserText":7}}`:                         "a",
+		`{"role":"user","content":"a","__openclaw":{"upstreamUserText":"sent","mirrorOrigin":"x"}}`: "sent",
+		`{"role":"user","content":"a","__openclaw":{"mirrorOrigin":"x"}}`:                           "",
+		`{"role":"user","content":"a","__openclaw":{"mirrorOrigin":{}}}`:                            "",
+		`{"role":"user","content":"a","__openclaw":{"mirrorOrigin":""}}`:                            "a",
+		`{"role":"user","content":"a","__openclaw":{"mirrorOrigin":0}}`:                             "a",
+		`{"role":"user","content":"a","__openclaw":null}`:                                           "a",
+		``: "", `null`: "", `[]`: "",
+	} {
+		if got := Own([]byte(message)); got != want {
+			t.Errorf("%s: %q, want %q", message, got, want)
 		}
 	}
 }

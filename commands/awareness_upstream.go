@@ -13,10 +13,8 @@ import (
 	"oc/commands/term"
 	"oc/gateway"
 	"oc/store"
-	"oc/store/agentdb"
 	"oc/store/row"
 	"oc/store/span"
-	"oc/transcript"
 )
 
 func awarenessUpstream() *Command {
@@ -222,33 +220,21 @@ func (s *signals) adoption(ctx context.Context, owner gateway.Ownership, key, ag
 	return a, false
 }
 
-// spoken are the latest texts of a session's user.
+// spoken are the latest texts that a session itself sent.
 func spoken(ctx context.Context, r *store.Row) (texts []string, err error) {
-	add := func(role, text string) {
-		if role != "user" || text == "" {
-			return
-		}
-		if texts = append(texts, text); len(texts) > ownTexts {
-			texts = texts[1:]
-		}
-	}
-	if r.Era() == store.SQLiteEra {
-		err = agentdb.Active(ctx, r.Store().Path, r.ID(), func(e agentdb.Event) error {
-			if entry, err := transcript.Parse(e.Line); err == nil {
-				add(transcript.Role(entry.Message), transcript.Text(entry.Message))
-			}
-			return nil
-		})
-		return texts, err
-	}
-	details, err := store.Details(ctx, []*store.Row{r}, store.Want{Messages: 10 * ownTexts})
-	if err != nil {
+	current, err := r.Conversation(ctx)
+	if err != nil || current.Missing {
 		return nil, err
 	}
-	for _, m := range details[0].Messages {
-		add(m.Role, m.Text)
-	}
-	return texts, details[0].Err
+	_, err = store.Walk(ctx, []*store.Conversation{current}, store.Part{Long: -1}, func(m store.Message) error {
+		if text := awareness.Own(m.Raw); text != "" {
+			if texts = append(texts, text); len(texts) > ownTexts {
+				texts = texts[1:]
+			}
+		}
+		return nil
+	})
+	return texts, err
 }
 
 // missedFile keeps, from scan to scan, which conversations were missing. It is oc's own: nobody else reads it.

@@ -607,6 +607,54 @@ func TestUpstream(t *testing.T) {
 	}
 }
 
+// What the session itself sent is known by what was sent, in both eras: with directives, as the message says that it was sent, and
+// masked where the transcript keeps a mask. What was imported from the conversation is not its own.
+func TestUpstreamEchoes(t *testing.T) {
+	talk := fixtures.Talk("t", fixtures.Now)
+	parent := "null"
+	for i, message := range []string{
+		`{"role":"user","content":"[[reply_to_current]] with  a directive"}`,
+		`{"role":"user","content":[{"type":"text","text":"Context.\n\nwhat was sent"}],"__openclaw":{"upstreamUserText":"what was sent\n"}}`,
+		`{"role":"user","content":[{"type":"text","text":"written there"}],"__openclaw":{"mirrorOrigin":"claude-catalog-import"}}`,
+		`{"role":"user","content":[{"type":"text","text":"the word is ***"}]}`,
+		`{"role":"assistant","content":[{"type":"text","text":"an answer"}]}`,
+		`{"role":"user","content":[{"type":"image","data":"eA=="},{"type":"text","text":"below a picture"}]}`,
+	} {
+		id := fmt.Sprintf(`"row%d"`, i)
+		talk.Line(fmt.Sprintf(`{"type":"message","id":%s,"parentId":%s,"timestamp":"2026-01-01T00:00:00.000Z","message":%s}`, id, parent, message))
+		parent = id
+	}
+	for _, era := range []fixtures.Era{fixtures.FileEra, fixtures.SQLiteEra} {
+		state, database := signalState(t)
+		if err := os.RemoveAll(filepath.Join(state, "agents")); err != nil {
+			t.Fatal(err)
+		}
+		aside := filepath.Join(t.TempDir(), "s")
+		made := fixtures.State{Agents: []fixtures.Agent{{ID: "main", Era: era, Sessions: []fixtures.Session{{Key: targetT, ID: "t", Updated: fixtures.Now, Talk: talk}}}}}
+		if err := made.Write(aside); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(aside, "agents"), filepath.Join(state, "agents")); err != nil {
+			t.Fatal(err)
+		}
+		source := filepath.Join(t.TempDir(), "conversation.jsonl")
+		lines := ""
+		for _, text := range []string{
+			"[[reply_to_current]] with a directive", "what was sent", "the word is ***", // echoes
+			"Context.\n\nwhat was sent", "written there", "the word is swordfish", "an answer", "below a picture", "with a directive",
+		} {
+			lines += fmt.Sprintf(`{"type":"user","timestamp":"2026-09-21T14:00:00Z","message":{"role":"user","content":%q}}`+"\n", text)
+		}
+		put(t, source, lines)
+		sqlExec(t, database, cursorSQL("agent:main:main", targetT, 0, 0, 0), fmt.Sprintf(`INSERT INTO session_upstream_links
+			VALUES ('%s', 'main', 'claude', 'local', 'thread', 'claude-cli', '{"filePath":"%s"}', '{"offset":0}', NULL, 1, 1)`, targetT, source))
+		a := ocRun(t, state, quiet(t, signalsNow), "awareness", "upstream", "scan", "--json", "--state-dir", state)
+		want(t, "exit", a.exit, ExitDone)
+		want(t, "outcome", dig(a.doc(t), "scans", 0, "outcome"), "active")
+		want(t, fmt.Sprintf("turns in era %d", era), dig(a.doc(t), "scans", 0, "turns"), 6.0)
+	}
+}
+
 // A session of 2026.9.6 whose database is there gets a watch that is awake; a release that cannot be told where it lives says so.
 func TestWatchInTheSQLiteEra(t *testing.T) {
 	dir := t.TempDir()
