@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"oc/store/lifecycle"
 	"oc/store/row"
 	"oc/store/span"
 )
@@ -20,11 +21,8 @@ type Reset struct {
 }
 
 // What a session keeps when a user resets it (spec/transcript.md 6.7, release
-// 2026.7.35).
-var keptByReset = []row.Field{
-	row.ThinkingLevel, row.VerboseLevel, row.TraceLevel, row.ReasoningLevel, row.TTSAuto, row.ResponseUsage, row.Label, row.DisplayName, row.PinnedAt,
-	row.GroupActivation, row.GroupActivationNeedsSystemIntro,
-	row.SpawnedBy, row.SpawnedWorkspaceDir, row.SpawnedCwd, row.ParentSessionKey, row.ForkedFromParent, row.SpawnDepth, row.SubagentRole, row.SubagentControlScope,
+// 2026.7.35): what a command in a chat leaves it, and more.
+var keptByReset = slices.Concat(lifecycle.Kept, lifecycle.KeptByTrigger, []row.Field{
 	row.Route, row.DeliveryContext, row.LastChannel, row.LastTo, row.LastAccountID, row.LastThreadID,
 	row.UsageFamilyKey, row.UsageFamilySessionIDs,
 	// In a chat these come from the message that resets it; here there is
@@ -32,7 +30,7 @@ var keptByReset = []row.Field{
 	row.Channel, row.ChatTypeField, row.GroupID, row.Subject, row.GroupChannel, row.Space, row.Origin, row.Provider, row.LastProvider, row.Room,
 	// Files that they name stay referenced (spec/maintenance.md 5.2).
 	row.CompactionCheckpoints,
-}
+})
 
 // What an isolated cron run takes over from the one before (spec/maintenance.md
 // 5.4).
@@ -124,7 +122,7 @@ func (d *draft) anew(r *Row, how Reset, job string) []byte {
 			set(row.ModelOverrideSource, `"user"`)
 		}
 	}
-	if source, _ := r.Text(row.AuthProfileOverrideSource); source == "user" && row.Truthy(r.Raw(row.AuthProfileOverride)) {
+	if lifecycle.UserLogin(&r.Entry) {
 		stays(row.AuthProfileOverride, row.AuthProfileOverrideSource, row.AuthProfileOverrideCompactionCount)
 	}
 	now := string(d.stampOf(d.now))
@@ -162,16 +160,11 @@ func (d *draft) userModel(r *Row, cron bool) bool {
 	if !row.Truthy(r.Raw(row.ModelOverride)) {
 		return false
 	}
-	source, named := r.Text(row.ModelOverrideSource)
 	if cron {
+		source, _ := r.Text(row.ModelOverrideSource)
 		return source != "auto"
 	}
-	if named || r.Raw(row.ModelOverrideSource) != nil {
-		return source == "user"
-	}
-	from, _ := r.Text(row.ModelOverrideFallbackOriginProvider)
-	model, _ := r.Text(row.ModelOverrideFallbackOriginModel)
-	return span.Trim(from) == "" || span.Trim(model) == ""
+	return lifecycle.UserModel(&r.Entry)
 }
 
 // family is usageFamilySessionIds with the old and the new id.

@@ -64,7 +64,7 @@ func values(t *testing.T, p *Plan, key string) map[string]any {
 // What OpenClaw's own start of a session made of a row that a user reset is what a reset here makes of it. Only what the message that
 // resets brings in is not: where that message came from.
 func TestResetAsOpenClaw(t *testing.T) {
-	f, err := os.Open("testdata/reset-init.jsonl")
+	f, err := os.Open("../store/lifecycle/testdata/reset-init.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

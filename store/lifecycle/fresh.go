@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oc/config"
+	"oc/store/row"
 )
 
 // Times are what a row says of itself, in epoch milliseconds. Negative, not a number or in the future: it says nothing.
@@ -99,4 +100,15 @@ func wall(y int, m time.Month, d, hour int, zone *time.Location) time.Time {
 		return after
 	}
 	return before
+}
+
+// Read takes the times from a row. Where it does not say when it started, the header of its transcript may.
+func Read(e *row.Entry) Times {
+	read := func(f row.Field) float64 {
+		if ms, ok := e.Stamp(f); ok {
+			return ms
+		}
+		return Unsaid
+	}
+	return Times{Started: read(row.SessionStartedAt), Interaction: read(row.LastInteractionAt), Updated: read(row.UpdatedAt)}
 }
