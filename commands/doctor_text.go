@@ -88,13 +88,14 @@ func commandsOf(all []doctor.Finding) (out []string) {
 
 // hang prints a text behind a mark, wrapped, its further lines below its first.
 func (c *Call) hang(mark term.Styled, text string) {
-	lines := strings.Split(term.Wrap(term.Escape(text), max(40, c.Out.Width()-len(doctorIndent)), ""), "\n")
+	indent := doctorIndent
+	if rest, ok := strings.CutPrefix(text, "- "); ok {
+		mark, indent, text = doctorIndent+"- ", doctorIndent+"  ", rest
+	}
+	lines := strings.Split(term.Wrap(term.Escape(text), max(40, c.Out.Width()-len(indent)), ""), "\n")
 	for i, line := range lines {
-		switch {
-		case i > 0 && strings.HasPrefix(text, "- "):
-			mark = doctorIndent + "  "
-		case i > 0:
-			mark = doctorIndent
+		if i > 0 {
+			mark = term.Styled(indent)
 		}
 		c.Out.Printf("%s%s\n", mark, term.Styled(line))
 	}

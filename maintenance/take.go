@@ -275,7 +275,10 @@ func (s *Snapshot) transcript(n *namer, r *Row, p *Policy, m lock.Machine, now t
 		return
 	}
 	own := filepath.Join(s.Dir, r.ID+".jsonl")
-	if row.IsTranscriptID(r.ID) && own != r.File && mayMend(r) && s.contentOf(own) == Messages {
+	if s.moved(r) {
+		own = filepath.Join(s.Dir, filepath.Base(r.File))
+	}
+	if row.IsTranscriptID(r.ID) && own != r.File && s.mayMend(r) && s.contentOf(own) == Messages {
 		said := len(s.Problems)
 		if e, err := row.New(r.Key, mended(r, own)); err == nil {
 			m := n.row(e)
@@ -285,11 +288,26 @@ func (s *Snapshot) transcript(n *namer, r *Row, p *Policy, m lock.Machine, now t
 	}
 }
 
+// moved tells whether a row names a transcript in a directory where it is no
+// longer, as after a move of the state, and the file of that name is in the
+// directory of the store. OpenClaw takes the transcript for missing
+// (spec/maintenance.md 2.5; field-reports.md S6).
+func (s *Snapshot) moved(r *Row) bool {
+	if r.Content != Gone || r.File == "" || within(r.File, s.Dir) {
+		return false
+	}
+	i, ok := s.names[filepath.Base(r.File)]
+	return ok && !s.Files[i].Link && s.Files[i].Class == jsonfile.Live
+}
+
 // mayMend tells whether a row's sessionFile is one to replace by its own
 // transcript: the name of another session's generated file, or a file that is
 // not there under a name that somebody chose.
-func mayMend(r *Row) bool {
+func (s *Snapshot) mayMend(r *Row) bool {
 	base := filepath.Base(r.File)
+	if s.moved(r) {
+		return true
+	}
 	if m := uuidFile.FindStringSubmatch(base); m != nil {
 		return m[1] != r.ID
 	}

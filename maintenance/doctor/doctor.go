@@ -104,7 +104,7 @@ type Finding struct {
 }
 
 // families are all of them, in the order in which they are shown.
-var families = []Family{lockFamily, configFamily}
+var families = []Family{indexFamily, keyFamily, stampFamily, pathFamily, transcriptFamily, lockFamily, configFamily}
 
 // Checks are all checks, by family.
 func Checks() (all []Check) {

@@ -1,0 +1,331 @@
+package doctor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"oc/store/jsonfile"
+	"oc/store/lock"
+	"oc/transcript"
+)
+
+// What is wrong in transcripts. Codes of lines, messages, links and calls are
+// those of oc/transcript (field-reports.md S10 to S12; spec/transcript.md 1.6
+// to 1.9 and 8, release 2026.7.35); these come on top.
+const (
+	TranscriptUnreadable Code = "transcript-unreadable"
+	TranscriptChanged    Code = "transcript-changing"
+	TranscriptOtherID    Code = "transcript-other-id"
+	TranscriptAhead      Code = "transcript-ahead"
+	TranscriptLarge      Code = "transcript-large"
+	LongLine             Code = "long-line"
+	InlineImages         Code = "inline-images"
+	RepeatedMessages     Code = "repeated-messages"
+	RepeatedCompaction   Code = "repeated-compaction"
+	SharedPrefix         Code = "shared-prefix"
+)
+
+// lineCheck is a check of oc/transcript.
+func lineCheck(code transcript.Code, s Severity, says, matters, command string) Check {
+	c := Check{Code: Code(code), Severity: s, Says: says, Matters: matters, Command: command}
+	if command != "" {
+		c.Remedy = ByHand
+	}
+	return c
+}
+
+const (
+	lineLost = "OpenClaw passes over the line without a word: what stands in it is not in the conversation any more."
+	refused  = "Providers refuse such a conversation; OpenClaw mends it in memory where it can, at every turn anew."
+	byHand   = "oc sessions history KEY --all-branches shows what is there; mend the file while OpenClaw is down"
+)
+
+var transcriptFamily = Family{
+	Name: "transcripts",
+	Checks: []Check{
+		{
+			Code: TranscriptUnreadable, Severity: Error, Remedy: ByHand,
+			Says:    "a transcript cannot be read",
+			Matters: "OpenClaw cannot read it either, or runs as another user.",
+			Command: "look at the mode and owner of the file, and at the disk",
+		},
+		{
+			Code: TranscriptChanged, Severity: Info, Remedy: None,
+			Says:    "a transcript was written while it was read",
+			Matters: "A session is at work there; what is said of its end may be over by now.",
+		},
+		lineCheck(transcript.NotJSON, Error, "a line of a transcript is not JSON", lineLost, byHand),
+		lineCheck(transcript.NUL, Error, "a line of a transcript holds NUL bytes", lineLost, byHand),
+		lineCheck(transcript.NULTail, Error, "a transcript ends in NUL bytes alone", "A write was cut short. Some releases refuse the file from then on, others append behind the NUL bytes and lose that line too.", byHand),
+		lineCheck(transcript.TornTail, Warn, "the last line of a transcript is cut", "A write was cut short: that one entry is lost, those before it are whole.", byHand),
+		lineCheck(transcript.NoBreak, Info, "the last line of a transcript has no line break", "It is whole; the next write puts the line break first.", ""),
+		lineCheck(transcript.NotObject, Error, "a line of a transcript is JSON but no object", lineLost, byHand),
+		lineCheck(transcript.DamagedRow, Error, "a row of a database cannot be read", "The entry is lost from the conversation.", byHand),
+		lineCheck(transcript.BOM, Warn, "a transcript begins with a byte order mark", "OpenClaw does not recognise the header behind it and makes a copy of the file at the next start.", byHand),
+		lineCheck(transcript.CRLF, Info, "a transcript has the line ends of Windows", "OpenClaw reads them like others.", ""),
+		lineCheck(transcript.BadUTF8, Warn, "a line of a transcript is not UTF-8", "The bytes are shown as a replacement character, and are gone when OpenClaw writes the line anew.", byHand),
+		lineCheck(transcript.NoHeader, Error, "a transcript has no header", "OpenClaw takes the whole file for damaged, copies it and begins with a new header.", byHand),
+		lineCheck(transcript.LateHeader, Warn, "a transcript's header is not its first record", "OpenClaw takes the file for damaged, copies it and writes it anew.", byHand),
+		lineCheck(transcript.SecondHeader, Warn, "a transcript has more than one header", "Two conversations may have been written into one file; only the first header counts.", byHand),
+		lineCheck(transcript.BadHeader, Error, "a transcript's header has no id", "OpenClaw takes the whole file for damaged, copies it and begins with a new header.", byHand),
+		lineCheck(transcript.OldVersion, Info, "a transcript is of an old version", "OpenClaw rewrites it when it opens it, in a straight line: branches are lost then.", ""),
+		lineCheck(transcript.NewVersion, Warn, "a transcript is of a version that oc does not know", "A newer release wrote it; an older one may misread it.", "do not go back to an older release"),
+		lineCheck(transcript.NoMessage, Error, "a message row holds no message", "OpenClaw fails on it when it builds the context: the session cannot go on.", byHand),
+		lineCheck(transcript.BadRole, Warn, "a message has no role", "OpenClaw drops the row before a run, and with it all that came before.", byHand),
+		lineCheck(transcript.NoID, Info, "an entry has no id", "OpenClaw passes over it.", ""),
+		lineCheck(transcript.BlankUser, Info, "a user's message is blank", "OpenClaw puts a word in its place before a run.", ""),
+		lineCheck(transcript.EmptyFailure, Info, "an answer failed before it said anything", "OpenClaw puts a word in its place before a run.", ""),
+		lineCheck(transcript.BadImage, Warn, "the data of an image is none", "Providers refuse it; OpenClaw puts a text in its place before a run.", byHand),
+		lineCheck(transcript.OrphanParent, Error, "an entry's parent is in no row", "Everything before it is cut off: the model no longer sees it.", byHand),
+		lineCheck(transcript.Cycle, Error, "the parents of an entry lead back to it", "The conversation has no beginning; some of OpenClaw's readers refuse it.", byHand),
+		lineCheck(transcript.DuplicateOther, Error, "two entries have the same id and are not the same", "OpenClaw's readers differ in which of them counts.", byHand),
+		lineCheck(transcript.DuplicateSame, Warn, "an entry stands in the file twice", "One of OpenClaw's views of the tree never ends on it.", byHand),
+		lineCheck(transcript.InvalidLeaf, Warn, "a row that says where the conversation goes on points nowhere", "OpenClaw ignores it and goes on at the last row.", byHand),
+		lineCheck(transcript.SecondRoot, Warn, "a further entry has no parent", "The conversation begins anew there: the model does not see what came before.", byHand),
+		lineCheck(transcript.DeadCompaction, Info, "a compaction was not continued beside one that was", "A try that led nowhere; nothing is lost.", ""),
+		lineCheck(transcript.FirstKept, Warn, "a compaction keeps rows from one that is not there on", "The model sees the summary and nothing from before it.", byHand),
+		lineCheck(transcript.LabelTarget, Info, "a label is of a row that is not there", "It shows nowhere.", ""),
+		lineCheck(transcript.OpenCall, Warn, "the last call of a tool has no result", "The run was killed in the middle. "+refused, byHand),
+		lineCheck(transcript.LostResult, Warn, "a call of a tool has no result, and the conversation went on", refused, byHand),
+		lineCheck(transcript.OrphanResult, Warn, "a result answers a call that is not there", refused, byHand),
+		lineCheck(transcript.EarlyResult, Warn, "a result stands before its call", refused, byHand),
+		lineCheck(transcript.SecondResult, Info, "a call has more than one result", "Only the first counts: it is cosmetic.", ""),
+		lineCheck(transcript.NoCallID, Warn, "a call of a tool, or a result, has no id", refused, byHand),
+		lineCheck(transcript.NoArguments, Warn, "a call of a tool has no arguments", refused, byHand),
+		{
+			Code: TranscriptOtherID, Severity: Warn, Remedy: ByHand,
+			Says:    "a transcript's header has another id than the row that names it",
+			Matters: "The session shows another conversation, or its own under a wrong id.",
+			Command: "oc sessions trace KEY",
+		},
+		{
+			Code: TranscriptAhead, Severity: Warn, Remedy: ByHand,
+			Says:    "a transcript goes on after its row was last written",
+			Matters: "The index has lost what was written about the session: cleanup takes it for older than it is.",
+			Command: "the session's next message sets it right; until then, oc sessions cleanup --active-key KEY",
+		},
+		{
+			Code: TranscriptLarge, Severity: Warn, Remedy: ByHand,
+			Says:    "a transcript is very large",
+			Matters: "OpenClaw reads it whole, several times its size in memory: files of 60 MB have brought gateways down.",
+			Command: "oc sessions reset KEY archives it and begins anew; /compact shortens what the model sees, not the file",
+		},
+		{
+			Code: LongLine, Severity: Info, Remedy: None,
+			Says:    "a transcript has a very long line",
+			Matters: "Many tools give up on such a line; oc reads it.",
+		},
+		{
+			Code: InlineImages, Severity: Info, Remedy: None,
+			Says:    "a transcript holds images",
+			Matters: "Each is sent to the model again and again until a compaction, and makes the file large.",
+		},
+		{
+			Code: RepeatedMessages, Severity: Warn, Remedy: ByHand,
+			Says:    "most of what users said in a transcript repeats what was said before",
+			Matters: "A fault has written the same messages over and over: the context is full of copies.",
+			Command: "oc sessions reset KEY archives it and begins anew",
+		},
+		{
+			Code: RepeatedCompaction, Severity: Warn, Remedy: ByHand,
+			Says:    "a session was compacted again and again without a message in between",
+			Matters: "The compaction does not help, and each one costs a call of the model.",
+			Command: "oc sessions reset KEY, or a model with a larger window",
+		},
+		{
+			Code: SharedPrefix, Severity: Info, Remedy: None,
+			Says:    "transcripts begin with the same entries",
+			Matters: "Forks copy all that came before: the bytes are there several times.",
+		},
+	},
+	store: (*exam).transcripts,
+}
+
+// most is how many findings of one code are listed for one file.
+const most = 100
+
+// A job is a transcript to look at and what comes of it.
+type job struct {
+	s        *site
+	path     string
+	size     int64
+	key      string // of the row that names it
+	id       string // session id of that row
+	live     string // why somebody may be writing; "" where nobody seems to
+	findings []Finding
+	counts   map[Code]int
+	part     bool // only the ends were read
+	look     look
+}
+
+// transcripts looks at every transcript of a directory, on all processors.
+func (x *exam) transcripts(s *site) {
+	if !s.alone {
+		return
+	}
+	jobs := x.jobs(s)
+	var next, done atomic.Int64
+	var wait sync.WaitGroup
+	for range max(1, min(runtime.GOMAXPROCS(0), len(jobs))) {
+		wait.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(jobs) || x.ctx.Err() != nil {
+					return
+				}
+				x.read(&jobs[i])
+				if n := done.Add(jobs[i].size); x.Progress != nil {
+					x.Progress(n, x.report.Size.Bytes)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	for i := range jobs {
+		j := &jobs[i]
+		for _, f := range j.findings {
+			f.More = 0
+			x.find(f)
+		}
+		for code, n := range j.counts {
+			if n > most {
+				x.more(code, j.path, n-most)
+			}
+		}
+		if j.part {
+			x.report.Partly.Transcripts++
+			x.report.Partly.Bytes += j.size
+		}
+		x.aboutRow(j)
+	}
+	if x.looksFor(SharedPrefix) {
+		x.prefixes(s, jobs)
+	}
+}
+
+// more notes on the last finding of a file and code how many are not listed.
+func (x *exam) more(code Code, path string, n int) {
+	all := x.report.Findings
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].Code == code && all[i].File == path {
+			all[i].More = n
+			return
+		}
+	}
+}
+
+// jobs are the transcripts of a site: those in its directory, and those
+// elsewhere below it that rows name.
+func (x *exam) jobs(s *site) []job {
+	var jobs []job
+	add := func(path string, size int64, age int64) {
+		j := job{s: s, path: path, size: size, key: s.keyOf(path)}
+		if j.key != "" {
+			if r, ok := s.index.Row(j.key); ok {
+				j.id = r.ID
+			}
+		}
+		if x.Owner.Life != "" && x.Owner.Life != "none" && age < recent {
+			j.live = "it was written a moment ago"
+		} else if age < recent {
+			j.live = "it was written in the last five minutes"
+		}
+		jobs = append(jobs, j)
+	}
+	for i := range s.files {
+		if f := &s.files[i]; f.Class == jsonfile.Live && f.regular() {
+			add(f.Path, f.Size, x.Now.UnixMilli()-f.ModTime.UnixMilli())
+		}
+	}
+	if s.index != nil {
+		for i := range s.index.Files {
+			if f := &s.index.Files[i]; f.Class == jsonfile.Live && !f.Link && filepath.Dir(f.Path) != s.dir {
+				add(f.Path, f.Size, x.Now.UnixMilli()-f.ModTime.UnixMilli())
+			}
+		}
+	}
+	return jobs
+}
+
+const recent = 5 * 60 * 1000 // milliseconds since the last write, in which a session may be at work
+
+// note adds a finding to a job, as long as there are not too many like it.
+func (j *job) note(f Finding) {
+	if j.counts == nil {
+		j.counts = map[Code]int{}
+	}
+	if j.counts[f.Code]++; j.counts[f.Code] > most {
+		return
+	}
+	f.Agent, f.Store, f.File, f.Key = j.s.Agent, j.s.path, j.path, j.key
+	j.findings = append(j.findings, f)
+}
+
+// read looks at one transcript: whole, or its ends where it is large and not
+// everything was asked for.
+func (x *exam) read(j *job) {
+	f, err := openFile(j.path)
+	if err != nil {
+		j.note(Finding{Code: TranscriptUnreadable, Subject: Subject{Byte: -1}, Evidence: []string{reason(err)}})
+		return
+	}
+	defer f.Close()
+	if j.live == "" {
+		if r := lock.Look(j.path+lock.Suffix, x.Machine, x.Now); r.State.Holds() {
+			j.live = "it is locked by a process that lives"
+		}
+	}
+	before, err := f.Stat()
+	if err == nil {
+		j.size = before.Size()
+		if x.Deep || j.size <= whole {
+			err = j.readWhole(f)
+		} else {
+			j.part = true
+			err = j.readEnds(f)
+		}
+	}
+	if err != nil {
+		j.note(Finding{Code: TranscriptUnreadable, Subject: Subject{Byte: -1}, Evidence: []string{reason(err)}})
+		return
+	}
+	if after, err := os.Stat(j.path); err != nil || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
+		j.note(Finding{Code: TranscriptChanged, Subject: Subject{Byte: -1}, Evidence: []string{"its size or its time is another one by now"}})
+		j.live = "it was written while it was read"
+	}
+	j.size = before.Size()
+	if j.size >= large {
+		j.note(Finding{Code: TranscriptLarge, Subject: Subject{Byte: -1}, Evidence: []string{fmt.Sprintf("%d MiB", j.size>>20)}})
+	}
+	j.inFlight()
+}
+
+// Limits in bytes: up to which a transcript is read whole in any case, and
+// above which one is large.
+const (
+	whole = 64 << 10
+	large = 64 << 20
+)
+
+// inFlight softens what only says that somebody is writing just now.
+func (j *job) inFlight() {
+	if j.live == "" {
+		return
+	}
+	for i := range j.findings {
+		f := &j.findings[i]
+		switch transcript.Code(f.Code) {
+		case transcript.TornTail, transcript.NoBreak, transcript.OpenCall:
+			f.Severity, f.Remedy, f.Command = Info, None, ""
+			f.Consequence = "The session is at work: this is as it should be."
+			f.Evidence = append(f.Evidence, j.live)
+		case transcript.NULTail:
+			f.Remedy, f.Command = ByHand, "wait until the session is idle, and look again"
+			f.Evidence = append(f.Evidence, j.live)
+		}
+	}
+}
