@@ -25,6 +25,7 @@ const (
 	Failed        Fault = "failed"         // the gateway answered a call with an error
 	Unsupported   Fault = "unsupported"    // this gateway has no such method, or no such parameter
 	ToolDenied    Fault = "tool-denied"    // there is no such tool for a client
+	OtherState    Fault = "other-state"    // a gateway answers, and it has another state than the one asked about
 	Interrupted   Fault = "interrupted"    // the caller's context was canceled
 )
 
@@ -115,6 +116,8 @@ func (e *Error) what() string {
 		return with("its answer is too large")
 	case Unsupported:
 		return with("its release cannot do this")
+	case OtherState:
+		return with("it is not the gateway of this state")
 	case Interrupted:
 		return "interrupted"
 	}
@@ -174,6 +177,8 @@ func (e *Error) Try() string {
 		return "check that the address and the port are the gateway's"
 	case Oversized:
 		return "ask for less"
+	case OtherState:
+		return "start this state's gateway, or give an address with --url"
 	case Unsupported:
 		return "update OpenClaw, or do it with the gateway stopped"
 	}
@@ -231,7 +236,7 @@ func (e *Error) Exit() Exit {
 	switch e.Fault {
 	case NoListener, Unreachable, Silent, HungUp, Starting, Interrupted:
 		return ExitBusy
-	case Denied, NoCredentials, ToolDenied, Strange, Unsupported:
+	case Denied, NoCredentials, ToolDenied, Strange, OtherState, Unsupported:
 		return ExitRefused
 	}
 	if e.Sent {

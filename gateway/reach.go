@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -42,6 +43,47 @@ func Reach(ctx context.Context, w Where, m lock.Machine, now time.Time, o Option
 		return nil, d
 	}
 	return conn, d
+}
+
+// Meet connects to the gateway of the state, for what only a gateway can do, and
+// says with which options: they are what InvokeTool takes. A local gateway that
+// its own lock shows at another port than o.Target's is met there; one that has
+// another state, or does not say which, is OtherState, and nothing is asked of
+// it. Both releases say it to admins alone, so that a local one is asked for that
+// scope. An address that somebody gave is taken at its word. The error is an
+// *Error.
+func Meet(ctx context.Context, w Where, m lock.Machine, now time.Time, o Options) (*Conn, Options, error) {
+	if o.Target.Local && !slices.Contains(o.Scopes, Admin) {
+		o.Scopes = append(slices.Clone(o.Scopes), Admin)
+	}
+	c, err := meet(ctx, w, o)
+	if err == nil || !o.Target.Local || errors.Is(err, context.Canceled) {
+		return c, o, err
+	}
+	owner := Owner(ctx, w, m, now)
+	if owner.Life != Alive || owner.Port == 0 || owner.Port == o.Target.Port {
+		return nil, o, err
+	}
+	o.Target = o.Target.at(owner.Port, fmt.Sprintf("lock of process %d", owner.PID))
+	c, err = meet(ctx, w, o)
+	return c, o, err
+}
+
+func meet(ctx context.Context, w Where, o Options) (*Conn, error) {
+	c, err := Dial(ctx, o)
+	if err != nil || !o.Target.Local {
+		return c, err
+	}
+	dir := c.Hello.StateDir
+	if dir != "" && sameDir(dir, w.StateDir) {
+		return c, nil
+	}
+	_ = c.Close()
+	e := &Error{Fault: OtherState, Doing: "connect to", Host: host(o.Target.URL), Says: "it does not say which state it has"}
+	if dir != "" {
+		e.Says = "it has the state " + said(dir)
+	}
+	return nil, e
 }
 
 // at is the same gateway at another port.

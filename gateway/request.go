@@ -189,6 +189,26 @@ type ChatSend struct {
 	TimeoutMS      int64  `json:"timeoutMs,omitempty"`
 }
 
+// AbortSession ends the run of a session; the answer's status is aborted or
+// no-active-run.
+type AbortSession struct {
+	Key string `json:"key"`
+}
+
+// Tasks asks for the background tasks of a session, its own and those that it
+// gave to others; the newest first, at most 500.
+type Tasks struct {
+	Key    string `json:"sessionKey,omitempty"`
+	Limit  int    `json:"limit,omitempty"`
+	Cursor string `json:"cursor,omitempty"` // the nextCursor of the page before
+}
+
+// CancelTask ends a background task.
+type CancelTask struct {
+	ID     string `json:"taskId"`
+	Reason string `json:"reason,omitempty"`
+}
+
 // Abort ends the runs of a session, or one of them.
 type Abort struct {
 	Key   string `json:"sessionKey"`
@@ -221,43 +241,49 @@ type (
 	Status struct{}
 )
 
-func (Cleanup) Method() string     { return "sessions.cleanup" }
-func (Delete) Method() string      { return "sessions.delete" }
-func (Reset) Method() string       { return "sessions.reset" }
-func (Patch) Method() string       { return "sessions.patch" }
-func (Compact) Method() string     { return "sessions.compact" }
-func (DeleteAgent) Method() string { return "agents.delete" }
-func (List) Method() string        { return "sessions.list" }
-func (Describe) Method() string    { return "sessions.describe" }
-func (Resolve) Method() string     { return "sessions.resolve" }
-func (History) Method() string     { return "chat.history" }
-func (Send) Method() string        { return "sessions.send" }
-func (ChatSend) Method() string    { return "chat.send" }
-func (Abort) Method() string       { return "chat.abort" }
-func (AgentWait) Method() string   { return "agent.wait" }
-func (Tool) Method() string        { return "tools.invoke" }
-func (Subscribe) Method() string   { return "sessions.subscribe" }
-func (Agents) Method() string      { return "agents.list" }
-func (Health) Method() string      { return "health" }
-func (Status) Method() string      { return "status" }
+func (Cleanup) Method() string      { return "sessions.cleanup" }
+func (Delete) Method() string       { return "sessions.delete" }
+func (Reset) Method() string        { return "sessions.reset" }
+func (Patch) Method() string        { return "sessions.patch" }
+func (Compact) Method() string      { return "sessions.compact" }
+func (DeleteAgent) Method() string  { return "agents.delete" }
+func (List) Method() string         { return "sessions.list" }
+func (Describe) Method() string     { return "sessions.describe" }
+func (Resolve) Method() string      { return "sessions.resolve" }
+func (History) Method() string      { return "chat.history" }
+func (Send) Method() string         { return "sessions.send" }
+func (ChatSend) Method() string     { return "chat.send" }
+func (Abort) Method() string        { return "chat.abort" }
+func (AbortSession) Method() string { return "sessions.abort" }
+func (Tasks) Method() string        { return "tasks.list" }
+func (CancelTask) Method() string   { return "tasks.cancel" }
+func (AgentWait) Method() string    { return "agent.wait" }
+func (Tool) Method() string         { return "tools.invoke" }
+func (Subscribe) Method() string    { return "sessions.subscribe" }
+func (Agents) Method() string       { return "agents.list" }
+func (Health) Method() string       { return "health" }
+func (Status) Method() string       { return "status" }
 
-func (Cleanup) Scope() string     { return Admin }
-func (Reset) Scope() string       { return Admin }
-func (Compact) Scope() string     { return Admin }
-func (DeleteAgent) Scope() string { return Admin }
-func (List) Scope() string        { return Read }
-func (Describe) Scope() string    { return Read }
-func (Resolve) Scope() string     { return Read }
-func (History) Scope() string     { return Read }
-func (Send) Scope() string        { return Write }
-func (ChatSend) Scope() string    { return Write }
-func (Abort) Scope() string       { return Write }
-func (AgentWait) Scope() string   { return Write }
-func (Tool) Scope() string        { return Write }
-func (Subscribe) Scope() string   { return Read }
-func (Agents) Scope() string      { return Read }
-func (Health) Scope() string      { return Read }
-func (Status) Scope() string      { return Read }
+func (Cleanup) Scope() string      { return Admin }
+func (Reset) Scope() string        { return Admin }
+func (Compact) Scope() string      { return Admin }
+func (DeleteAgent) Scope() string  { return Admin }
+func (List) Scope() string         { return Read }
+func (Describe) Scope() string     { return Read }
+func (Resolve) Scope() string      { return Read }
+func (History) Scope() string      { return Read }
+func (Send) Scope() string         { return Write }
+func (ChatSend) Scope() string     { return Write }
+func (Abort) Scope() string        { return Write }
+func (AbortSession) Scope() string { return Write }
+func (Tasks) Scope() string        { return Read }
+func (CancelTask) Scope() string   { return Write }
+func (AgentWait) Scope() string    { return Write }
+func (Tool) Scope() string         { return Write }
+func (Subscribe) Scope() string    { return Read }
+func (Agents) Scope() string       { return Read }
+func (Health) Scope() string       { return Read }
+func (Status) Scope() string       { return Read }
 
 // Scope of a deletion is admin, unless it takes archived sessions alone.
 func (d Delete) Scope() string {
@@ -278,15 +304,25 @@ func (p Patch) Scope() string {
 	return Write
 }
 
-// speaks are the methods by which something is said to an agent.
-var speaks = []string{"chat.send", "sessions.send", "sessions.steer", "agent"}
+// speaks are the methods and the tool by which something is said to an agent.
+var speaks = []string{"chat.send", "sessions.send", "sessions.steer", "agent", "sessions_send"}
 
-// FromAgentShell refuses what 2026.9.6 refuses to a command that an agent runs
-// in its shell, as OPENCLAW_SHELL=exec says: to speak as a person would. nil
-// when it may go on.
+// FromAgentShell refuses what 2026.9.6 refuses to a command that an agent, or a
+// sub-agent, runs in its shell (OPENCLAW_SHELL=exec, OPENCLAW_SUBAGENT_EXEC=1):
+// to speak to a session by another way than its own tools, which say who speaks.
+// nil when it may go on.
 func FromAgentShell(r Request, env func(string) string) error {
-	if strings.TrimSpace(env("OPENCLAW_SHELL")) != "exec" || !slices.Contains(speaks, r.Method()) {
-		return nil
+	what := r.Method()
+	if t, ok := r.(Tool); ok {
+		what = t.Name
 	}
-	return fmt.Errorf("call %s: an agent runs this (OPENCLAW_SHELL=exec), and agents speak to sessions with their own tools: use sessions_send", r.Method())
+	switch {
+	case !slices.Contains(speaks, what):
+		return nil
+	case strings.TrimSpace(env("OPENCLAW_SUBAGENT_EXEC")) == "1" && what != "agent":
+		return fmt.Errorf("call %s: a sub-agent runs this (OPENCLAW_SUBAGENT_EXEC=1), and what it has to say is the result of its task: answer with it", what)
+	case strings.TrimSpace(env("OPENCLAW_SHELL")) == "exec":
+		return fmt.Errorf("call %s: an agent runs this (OPENCLAW_SHELL=exec), and agents speak to sessions with their own tools: use sessions_send", what)
+	}
+	return nil
 }

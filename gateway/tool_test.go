@@ -103,16 +103,21 @@ func TestToolLost(t *testing.T) {
 }
 
 func TestFromAgentShell(t *testing.T) {
-	shell := vars("OPENCLAW_SHELL", "exec")
-	for _, r := range []Request{Send{}, ChatSend{}} {
-		if err := FromAgentShell(r, shell); err == nil || !strings.Contains(err.Error(), "sessions_send") {
+	shell, sub := vars("OPENCLAW_SHELL", "exec"), vars("OPENCLAW_SUBAGENT_EXEC", "1")
+	for _, r := range []Request{Send{}, ChatSend{}, Tool{Name: "sessions_send"}} {
+		if err := FromAgentShell(r, shell); err == nil || !strings.Contains(err.Error(), "use sessions_send") {
+			t.Error(err)
+		}
+		if err := FromAgentShell(r, sub); err == nil || !strings.Contains(err.Error(), "result of its task") {
 			t.Error(err)
 		}
 		if err := FromAgentShell(r, vars()); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := FromAgentShell(Cleanup{}, shell); err != nil {
-		t.Error(err)
+	for _, r := range []Request{Cleanup{}, AbortSession{}, Tool{Name: "sessions_spawn"}} {
+		if err := FromAgentShell(r, vars("OPENCLAW_SHELL", "exec", "OPENCLAW_SUBAGENT_EXEC", "1")); err != nil {
+			t.Error(err)
+		}
 	}
 }
