@@ -119,7 +119,10 @@ func (g *live) find(ctx context.Context, word, agent string) (key string, ok boo
 
 // missing tells an answer that there is no such session from other errors, and several one that a word means more than one.
 func missing(err error) bool { return gatewaySays(err, "no session found") }
-func several(err error) bool { return gatewaySays(err, "multiple sessions") || gatewaySays(err, "ambiguous") }
+
+func several(err error) bool {
+	return gatewaySays(err, "multiple sessions") || gatewaySays(err, "ambiguous")
+}
 
 func gatewaySays(err error, text string) bool {
 	var failed *gateway.Error
@@ -145,7 +148,9 @@ func (g *live) isMain(key string) bool {
 	return ok && (key == g.Hello.MainSession || key == store.StoredKey(g.cfg, agent, "main"))
 }
 
-func (g *live) host() string { return strings.TrimPrefix(strings.TrimPrefix(g.options.Target.URL, "wss://"), "ws://") }
+func (g *live) host() string {
+	return strings.TrimPrefix(strings.TrimPrefix(g.options.Target.URL, "wss://"), "ws://")
+}
 
 // print writes which way an answer came.
 func (g *live) print(p *span.Printer) {

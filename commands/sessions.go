@@ -15,7 +15,7 @@ func sessions() *Command {
 			list, sessionsShow(), sessionsCleanup(), sessionsSearch(), sessionsTrace(), sessionsStats(),
 			sessionsMessages(), sessionsTail(), sessionsExport(), sessionsDiff(),
 			sessionsDelete(), sessionsArchive(), sessionsRestore(), sessionsReset(), sessionsPatch(),
-			sessionsSend(), sessionsSpawn(), sessionsAbort(),
+			sessionsSend(), sessionsSpawn(), sessionsYield(), sessionsAbort(),
 		},
 		Run: list.Run,
 	}

@@ -80,7 +80,7 @@ func safe(t Target, private bool) error {
 	if u.Scheme == "wss" || loopback(u.Hostname()) || private {
 		return nil
 	}
-	return fmt.Errorf("find the gateway: ws://%s from %s is neither encrypted nor loopback: use wss:// or a tunnel to 127.0.0.1", u.Host, t.Source)
+	return fmt.Errorf("find the gateway: ws://%s from %s is neither encrypted nor loopback: use wss:// or a tunnel to 127.0.0.1, or set OPENCLAW_ALLOW_INSECURE_PRIVATE_WS=1 for a network that you trust", u.Host, t.Source)
 }
 
 func loopback(host string) bool {
