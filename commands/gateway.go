@@ -15,7 +15,7 @@ import (
 func gatewayCommands() *Command {
 	return &Command{
 		Name:  "gateway",
-		Short: "the gateway that runs: does it answer, and does it know this device",
+		Short: "does the gateway answer",
 		Sub:   []*Command{gatewayPing(), gatewayPair()},
 	}
 }

@@ -34,7 +34,7 @@ func sessionsSpawn() *Command {
 		},
 		Examples: []Example{
 			{`oc sessions spawn "Count the boxes in the shed"`, "a task for the default agent, as a child of its main session"},
-			{`oc sessions spawn "Read the logs of last night" --agent ops --thinking low --as agent:main:main --json`, "another agent works on it"},
+			{`oc sessions spawn "Read the logs" --agent ops --thinking low --json`, "another agent works on it"},
 		},
 		Exits: liveExits,
 		Run:   spawnSession,

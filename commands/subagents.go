@@ -17,7 +17,7 @@ import (
 func subagents() *Command {
 	return &Command{
 		Name:  "subagents",
-		Short: "the sub-agents of a session: what they do, and stop one",
+		Short: "list and stop sub-agents",
 		Long:  "Without a further word it lists them, as oc subagents list does.",
 		Flags: []Flag{speakerFlag},
 		Exits: liveExits,
