@@ -105,3 +105,48 @@ func BenchmarkEnds(b *testing.B) {
 		}
 	}
 }
+
+// All events of 64 transcripts, 130 MB as they come out of real sessions: mostly some kilobytes, a few of them images.
+func BenchmarkSweep(b *testing.B) {
+	path, size := sample(b, "migrated-23"), int64(0)
+	prose := strings.Repeat("the lamp of the lighthouse was lit again and nobody knew by whom; ", 2000)
+	err := sqlfile.Write(context.Background(), path, time.Second, func(tx *sqlfile.Tx) error {
+		for i := range 64 {
+			id := fmt.Sprintf("w%04d", i)
+			if _, err := tx.Exec("INSERT INTO session_windows (session_id, session_key, created_at, updated_at) VALUES (?1, 'agent:main:main', 1, 1)", id); err != nil {
+				return err
+			}
+			for seq := range 480 {
+				n := 200 + seq*7919%6000
+				if seq%50 == 10 {
+					n = 80 << 10
+				}
+				line := fmt.Sprintf(`{"type":"message","id":"%d","parentId":null,"message":{"role":"user","content":"%s"}}`, seq, prose[:n])
+				size += int64(len(line)) + 1
+				if _, err := tx.Exec("INSERT INTO transcript_events (session_id, seq, event_json, created_at) VALUES (?1, ?2, ?3, 1)", id, seq, line); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	old := time.Unix(1796000000, 0)
+	os.Chtimes(path, old, old)
+	b.SetBytes(size)
+	b.ReportAllocs()
+	for b.Loop() {
+		passed := int64(0)
+		err := Read(context.Background(), path, func(db *DB) error {
+			return db.Sweep("w", "x", func(_ string, e Event) error {
+				passed += int64(len(e.Line)) + 1
+				return e.Damage
+			})
+		})
+		if err != nil || passed != size {
+			b.Fatal(passed, size, err)
+		}
+	}
+}

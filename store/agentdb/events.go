@@ -125,12 +125,13 @@ func (db *DB) hot(where string, f func(Event) error, args ...any) error {
 	query := "SELECT seq, event_json, " + selected(has, "created_at") + ", " + selected(has, "event_zstd") + ", " +
 		selected(has, "event_utf8_bytes") + " FROM transcript_events " + where
 	return db.tx.Each(query, func(r *sqlfile.Row) error {
-		return f(readEvent(r))
+		return f(readEvent(r, nil))
 	}, args...)
 }
 
-// readEvent reads seq, event_json, created_at, event_zstd, event_utf8_bytes.
-func readEvent(r *sqlfile.Row) (e Event) {
+// readEvent reads seq, event_json, created_at, event_zstd, event_utf8_bytes. A compressed line is put into room, if there
+// is one, which grows as needed.
+func readEvent(r *sqlfile.Row, room *[]byte) (e Event) {
 	e.Seq, _ = r.Int(0)
 	e.CreatedAt, _ = r.Int(2)
 	switch {
@@ -140,17 +141,18 @@ func readEvent(r *sqlfile.Row) (e Event) {
 		e.Damage = errors.New("the row is empty")
 	default:
 		size, _ := r.Int(4)
-		e.Line, e.Damage = expand(r.Bytes(3), size)
+		e.Line, e.Damage = expand(r.Bytes(3), size, room)
 	}
 	return e
 }
 
+// decoder serves as many at a time as there are processors.
 var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
-	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxEvent))
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxEvent))
 })
 
 // expand decodes a compressed event and holds it against its stated length.
-func expand(frame []byte, size int64) ([]byte, error) {
+func expand(frame []byte, size int64, room *[]byte) ([]byte, error) {
 	d, err := decoder()
 	if err != nil {
 		return nil, err
@@ -158,7 +160,14 @@ func expand(frame []byte, size int64) ([]byte, error) {
 	if size < 1 || size > maxEvent {
 		return nil, fmt.Errorf("the row is compressed and says that it has %d bytes", size)
 	}
-	line, err := d.DecodeAll(frame, make([]byte, 0, size))
+	var into []byte
+	if room == nil {
+		into = make([]byte, 0, size)
+	} else if into = *room; int64(cap(into)) < size {
+		into = make([]byte, 0, max(size, 64<<10))
+		*room = into
+	}
+	line, err := d.DecodeAll(frame, into)
 	if err != nil {
 		return nil, fmt.Errorf("the row does not decompress: %w", err)
 	}

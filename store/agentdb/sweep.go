@@ -97,8 +97,8 @@ func (db *DB) Waiting() (all []Archive, keys []string, err error) {
 }
 
 // Sweep calls f for the events of the windows whose session ids lie from first to last, cold ones included, in the
-// order of session ids and of writing. A cold archive that cannot be read is one event with its *ColdError as Damage. Like
-// [DB.Events] it may give something void.
+// order of session ids and of writing. Their times are not read, and a Line lasts until f returns. A cold archive that
+// cannot be read is one event with its *ColdError as Damage. Like [DB.Events] it may give something void.
 func (db *DB) Sweep(first, last string, f func(sessionID string, e Event) error) error {
 	has, err := db.tx.Columns("transcript_events")
 	if err != nil {
@@ -108,10 +108,10 @@ func (db *DB) Sweep(first, last string, f func(sessionID string, e Event) error)
 		if err := db.need("transcript_events", "session_id", "seq", "event_json"); err != nil {
 			return err
 		}
-		query := "SELECT seq, event_json, " + selected(has, "created_at") + ", " + selected(has, "event_zstd") + ", " +
-			selected(has, "event_utf8_bytes") + ", session_id FROM transcript_events WHERE session_id >= ?1 AND session_id <= ?2 ORDER BY session_id, seq"
+		query := "SELECT seq, event_json, NULL, " + selected(has, "event_zstd") + ", " + selected(has, "event_utf8_bytes") + ", session_id FROM transcript_events WHERE session_id >= ?1 AND session_id <= ?2 ORDER BY session_id, seq"
+		var room []byte
 		err := db.tx.Each(query, func(r *sqlfile.Row) error {
-			return f(r.Text(5), readEvent(r))
+			return f(r.Text(5), readEvent(r, &room))
 		}, first, last)
 		if err != nil {
 			return err
