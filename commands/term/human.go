@@ -54,9 +54,12 @@ const lastStamp = 8_640_000_000_000_000
 
 // Time shows a moment in the local zone, which it names: "2026-09-21 14:13:20 UTC". ms is since 1970; what no clock can show is
 // unknown.
-func Time(ms int64) string {
+func Time(ms int64) string { return TimeIn(ms, time.Local) }
+
+// TimeIn is Time in a given zone.
+func TimeIn(ms int64, zone *time.Location) string {
 	if ms > lastStamp || ms < -lastStamp {
 		return Unknown
 	}
-	return time.UnixMilli(ms).Format("2006-01-02 15:04:05 MST")
+	return time.UnixMilli(ms).In(zone).Format("2006-01-02 15:04:05 MST")
 }

@@ -23,7 +23,6 @@ const (
 type Message struct {
 	Text   string
 	System bool // of OpenClaw's own: a heartbeat, the event of a cron job or of a command that ended
-	Group  bool // it comes from a group
 }
 
 // A Next is what a message makes of a session, and why.
