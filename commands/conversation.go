@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -193,9 +194,12 @@ func (c *Call) state(one *store.Conversation) string {
 }
 
 // printTalk writes which transcripts were read.
-func (c *Call) printTalk(p *span.Printer, t *talk) {
+func (c *Call) printTalk(p *span.Printer, t *talk, more ...*store.Conversation) {
 	p.Key("transcripts").Array()
-	for _, one := range t.all {
+	for _, one := range append(slices.Clip(t.all), more...) {
+		if one == nil {
+			continue
+		}
 		p.Object()
 		p.Key("path").String(one.Path)
 		p.Key("sessionId").String(one.ID)

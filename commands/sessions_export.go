@@ -277,6 +277,11 @@ func (x *exported) write(ctx context.Context, c *Call, w io.Writer) (err error) 
 	if err != nil {
 		return err
 	}
+	beside := history{talk: x.talk, page: x.page}
+	part.Whole = true // counted, and left where it is
+	if err := beside.join(ctx, part); err != nil {
+		return err
+	}
 	return doc.end(x.foot())
 }
 
@@ -340,6 +345,7 @@ func (x *exported) document(c *Call, p *span.Printer) {
 		{"beforeReset", x.page.Before},
 		{"otherTimes", x.page.Outside},
 		{"repeated", x.page.Repeats},
+		{"claudeCli", x.page.Elsewhere},
 		{"broken", x.page.Broken + x.damaged},
 	} {
 		p.Key(v.name).Int(int64(v.n))

@@ -42,8 +42,8 @@ func sessionsMessages() *Command {
 			"It follows OpenClaw's own history tool in what it reads and in its limits: results of tools count towards --limit and show only with --include-tools; long texts are " +
 			"cut to 4000 characters, and with --json a page holds at most 80 KiB. Where OpenClaw masks no credentials and leaves markup in, oc does not: in the arguments of calls " +
 			"and in results, and in the prose of the model (--raw-prose leaves that as it is).\n\n" +
-			"KEY is a session key, a session id (also of a transcript that no session names any more), a label, or a file: a transcript, an archive or a copy of one. With --offset " +
-			"the answer is the page that ends so many messages before the newest; nextOffset is what to give for the page before it.",
+			"KEY is a session key, a session id (also of a transcript that no session names any more), a label, or a file: a transcript, an archive or a copy of one. What Claude's " +
+			"own program keeps of a session that it answers stands among the newest messages, each once. With --offset the answer is the page that ends so many messages before the newest; nextOffset is what to give for the page before it.",
 		Flags: append([]Flag{
 			{Name: "limit", Value: "N", Default: "200", Help: "how many messages, at most 1000", Takes: "a positive whole number, for example --limit 50", Check: IsCount},
 			{Name: "offset", Value: "N", Help: "pass over so many of the newest messages", Takes: "a whole number of at least 0, for example --offset 200", Check: IsWhole},
@@ -61,8 +61,9 @@ func sessionsMessages() *Command {
 
 // history is a page of a conversation, ready to be shown.
 type history struct {
-	talk *talk
-	page *store.Page
+	talk  *talk
+	page  *store.Page
+	bound *store.Conversation // what Claude's command line program keeps of the session; nil for nothing
 
 	messages [][]byte // compact JSON, the oldest first
 	times    []int64  // of the rows, epoch ms
@@ -102,6 +103,9 @@ func showHistory(ctx context.Context, c *Call) error {
 	if h.page, err = store.ReadPart(ctx, t.all, part); err != nil {
 		return c.partError(t, err)
 	}
+	if err := h.join(ctx, part); err != nil {
+		return err
+	}
 	view := visible.View{RawProse: c.Bool("raw-prose"), Redactor: c.redactor(t.l.cfg)}
 	h.show(limit, c.Bool("include-tools"), view, c.JSON())
 	if c.JSON() {
@@ -116,6 +120,23 @@ func showHistory(ctx context.Context, c *Call) error {
 		return err
 	}
 	return c.tell(t.l.failed)
+}
+
+// join adds what Claude's command line program keeps of the session. What of it cannot be read is told, and the rest shown.
+func (h *history) join(ctx context.Context, part store.Part) error {
+	if h.talk.row == nil {
+		return nil
+	}
+	if h.bound = h.talk.row.Bound(); h.bound == nil {
+		return nil
+	}
+	if err := h.page.Join(ctx, h.talk.row, h.bound, part); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		h.page.Unread = append(h.page.Unread, store.Unread{Of: h.bound, Err: err})
+	}
+	return nil
 }
 
 // part reads partFlags.
@@ -153,6 +174,10 @@ func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
 			mark.Of = m.Of.ID
 		}
 		switch {
+		case m.Of.Reason == store.ClaudeCLI && m.Long:
+			raws[i] = visible.Oversized(m.Raw, m.Time)
+		case m.Of.Reason == store.ClaudeCLI:
+			raws[i] = m.Raw
 		case m.Kind == transcript.Compaction && m.Raw == nil:
 			raws[i] = mark.Compaction()
 		case m.Long:
@@ -266,6 +291,7 @@ func (h *history) left() (parts []string) {
 		{p.Before, "1 message from before a reset (--all-branches)", "%d messages from before a reset (--all-branches)"},
 		{p.Outside, "1 message of another time", "%d messages of other times"},
 		{p.Repeats, "1 message that stood in two transcripts", "%d messages that stood in two transcripts"},
+		{p.Elsewhere, "1 message that Claude's own program keeps", "%d messages that Claude's own program keeps"},
 		{p.Broken, "1 row that cannot be read", "%d rows that cannot be read"},
 	} {
 		switch {
@@ -327,12 +353,13 @@ func (h *history) document(c *Call, p *span.Printer) {
 		{"otherTimes", h.page.Outside},
 		{"withoutTime", h.page.Untimed},
 		{"repeated", h.page.Repeats},
+		{"claudeCli", h.page.Elsewhere},
 		{"broken", h.page.Broken},
 	} {
 		p.Key(x.name).Int(int64(x.n))
 	}
 	p.End()
-	c.printTalk(p, t)
+	c.printTalk(p, t, h.bound)
 	t.sight.print(p)
 	printFlaws(p, h.page)
 	t.l.failed.print(p)

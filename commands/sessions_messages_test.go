@@ -539,3 +539,58 @@ func TestHistoryGoesOnAroundDamage(t *testing.T) {
 		t.Errorf("exit %d: %s%s", a.exit, a.out, a.errout)
 	}
 }
+
+// What Claude's own program keeps of a session stands among its messages, masked like these; a page further back counts it, and so does
+// an export.
+func TestHistoryOfABoundSession(t *testing.T) {
+	secret := "gh" + "p_" + strings.Repeat("Ab1", 12)
+	const bound = "6a1f6c1e-0d4b-4a51-9d0a-2f6d0d2b7a01"
+	claude := fmt.Sprintf(`{"type":"user","uuid":"u1","timestamp":"2026-01-01T10:00:00.000Z","message":{"role":"user","content":"look around"}}
+{"type":"assistant","uuid":"a1","timestamp":"2026-01-01T10:00:05.000Z","message":{"role":"assistant","model":"claude","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"export T=%[1]s"}}]}}
+{"type":"user","uuid":"u2","timestamp":"2026-01-01T10:00:06.000Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"it said %[1]s and \u001b[31mred"}]}}
+{"type":"assistant","uuid":"a2","timestamp":"2026-01-01T10:00:09.000Z","message":{"role":"assistant","content":[{"type":"thinking","thinking":"hm %[1]s"},{"type":"text","text":"seen"}]}}
+{"type":"assist`, secret)
+	for _, era := range eras {
+		dir := t.TempDir()
+		talk := fixtures.Talk(talkID, 1767261600000-2*fixtures.Minute).User("look around")
+		err := (fixtures.State{Agents: []fixtures.Agent{{ID: "main", Era: era, Sessions: []fixtures.Session{
+			{Key: "agent:main:main", ID: talk.ID, Updated: fixtures.Now, Talk: talk, Entry: `{"model":"m","modelProvider":"anthropic","cliSessionBindings":{"claude-cli":{"sessionId":"` + bound + `"}}}`},
+		}}}}).Write(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, filepath.Join(dir, "home/.claude/projects/-work", bound+".jsonl"), claude)
+		env := quiet(t, fixtures.Now)
+		env["HOME"] = filepath.Join(dir, "home")
+		before := tree(t, dir)
+		ask := func(args ...string) answer {
+			a := ocRun(t, dir, env, append([]string{"--state-dir", dir, "sessions"}, args...)...)
+			if strings.Contains(a.out+a.errout, secret) || strings.Contains(a.out, "\x1b[31m") {
+				t.Errorf("%s: %v: a secret or an escape is printed: %q", era, args, a.out)
+			}
+			return a
+		}
+		a := ask("history", "main", "--json")
+		doc := a.doc(t)
+		same(t, fmt.Sprint(era), texts(doc), []string{"look around", "toolcall", "thinking"})
+		want(t, "from", dig(doc, "messages", 1, "__openclaw", "importedFrom"), "claude-cli")
+		want(t, "broken", dig(doc, "notShown", "broken"), float64(1))
+		want(t, "file", dig(doc, "transcripts", 1, "state"), "claude-cli")
+		if !strings.Contains(a.errout, "line 5") {
+			t.Errorf("the torn line is not located: %s", a.errout)
+		}
+		text := ask("history", "main").out
+		for _, said := range []string{"kept by Claude's own program", "→ Bash command=", "← Bash it said", "seen"} {
+			if !strings.Contains(text, said) {
+				t.Errorf("%s: no %q in\n%s", era, said, text)
+			}
+		}
+		want(t, "of a page", dig(ask("history", "main", "--offset", "0", "--json").doc(t), "notShown", "claudeCli"), float64(3))
+		if out := ask("export", "main").out; !strings.Contains(out, "3 messages that Claude's own program keeps") {
+			t.Errorf("%s: the export does not count them:\n%s", era, out)
+		}
+		if tree(t, dir) != before {
+			t.Error("reading changed the tree")
+		}
+	}
+}

@@ -26,7 +26,7 @@ func (h *history) text(ctx context.Context, c *Call) {
 		if i > 0 {
 			out.Printf("\n")
 		}
-		if of := h.of[i]; len(h.talk.all) > 1 && (i == 0 || of != h.of[i-1]) {
+		if of := h.of[i]; (len(h.talk.all) > 1 || h.bound != nil) && (i == 0 || of != h.of[i-1]) {
 			out.Printf("%s\n\n", out.Paint(term.Dim, "-- "+origin(of)+" --"))
 		}
 		say(out, m, h.times[i], h.beside[i])
@@ -43,6 +43,9 @@ func (h *history) text(ctx context.Context, c *Call) {
 func origin(of *store.Conversation) string {
 	if of.Reason == store.Current {
 		return "the current transcript, " + of.ID
+	}
+	if of.Reason == store.ClaudeCLI {
+		return "kept by Claude's own program, " + of.ID
 	}
 	return fmt.Sprintf("%s %s, %s", of.Reason, term.Time(of.At.UnixMilli()), of.ID)
 }
@@ -163,6 +166,9 @@ func block(b []byte) part {
 	case "toolcall", "tooluse", "functioncall":
 		name, _ := span.Text(member("name"))
 		return part{callSign + name, arguments(member("arguments", "input", "args"))}
+	case "toolresult":
+		name, _ := span.Text(member("name"))
+		return part{strings.TrimSpace("← " + name), strings.Join(blockTexts(member("content", "text")), " ")}
 	case "image", "inputimage", "imageurl":
 		text := "(image"
 		if s, ok := span.Text(member("mimeType", "media_type")); ok {
@@ -180,6 +186,18 @@ func block(b []byte) part {
 		kind = "something without a type"
 	}
 	return part{aside: "(" + kind + ")"}
+}
+
+// blockTexts are the texts of a result: a string, or those of blocks.
+func blockTexts(raw []byte) (all []string) {
+	if s, ok := span.Text(raw); ok {
+		return []string{s}
+	}
+	_, _ = span.Items(raw, 0, func(b []byte) error {
+		all = append(all, block(b).text)
+		return nil
+	})
+	return all
 }
 
 // arguments are those of a call on one line: "command=ls -l, timeout=5".

@@ -33,6 +33,9 @@ func (l *Location) osHome() string {
 	return span.Trim(l.system)
 }
 
+// UserHome is the home of the user, whatever OPENCLAW_HOME says: where other programs keep what is theirs.
+func (l *Location) UserHome() string { return l.absolute(l.osHome()) }
+
 // home is the directory that .openclaw stands in (spec/file-store.md 1.1).
 func (l *Location) home() string {
 	raw := l.set("OPENCLAW_HOME")

@@ -42,6 +42,7 @@ type Page struct {
 	Broken    int // rows that cannot be read
 	Findings  []Flaw
 	Unread    []Unread // conversations of several that could not be read
+	Elsewhere int        // messages that another program kept of the session and that the page does not have
 	Lost      bool     // the branch is not known: a leaf row points at nothing that was read
 	Torn      bool     // the last line is cut, or being written
 }
