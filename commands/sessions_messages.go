@@ -65,6 +65,10 @@ type history struct {
 	page  *store.Page
 	bound *store.Conversation // what Claude's command line program keeps of the session; nil for nothing
 
+	waiting *waiting                       // nil where the store does not keep what waits
+	sources map[*store.Conversation]string // what clients know a transcript by
+	sender  bool                           // who sent a message is told as an object
+
 	messages [][]byte // compact JSON, the oldest first
 	times    []int64  // of the rows, epoch ms
 	of       []*store.Conversation
@@ -107,6 +111,10 @@ func showHistory(ctx context.Context, c *Call) error {
 		return err
 	}
 	view := visible.View{RawProse: c.Bool("raw-prose"), Redactor: c.redactor(t.l.cfg)}
+	if err := h.wait(ctx, view); err != nil {
+		return storeError(t.row.Store(), err)
+	}
+	h.place(ctx)
 	h.show(limit, c.Bool("include-tools"), view, c.JSON())
 	if c.JSON() {
 		if err := c.Document(func(p *span.Printer) error { h.document(c, p); return nil }); err != nil {
@@ -139,6 +147,16 @@ func (h *history) join(ctx context.Context, part store.Part) error {
 	return nil
 }
 
+// place finds out what the release of the store says of where messages stood.
+func (h *history) place(ctx context.Context) {
+	if r := h.talk.row; r != nil && r.Later() {
+		h.sender, h.sources = true, map[*store.Conversation]string{}
+		for _, one := range h.talk.all {
+			h.sources[one] = r.Source(ctx, one)
+		}
+	}
+}
+
 // part reads partFlags.
 func (c *Call) part() (p store.Part) {
 	p.AllBranches, p.Branch = c.Bool("all-branches"), c.String("branch")
@@ -169,7 +187,7 @@ func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
 	raws := make([][]byte, len(h.page.Messages))
 	for i := range h.page.Messages {
 		m := &h.page.Messages[i]
-		mark := visible.Mark{ID: m.ID, Time: m.Time, Seq: m.Seq}
+		mark := visible.Mark{ID: m.ID, Time: m.Time, Seq: m.Seq, Source: h.sources[m.Of], Event: m.Event, Sender: h.sender}
 		if len(h.talk.all) > 1 {
 			mark.Of = m.Of.ID
 		}
@@ -247,7 +265,11 @@ func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
 		h.cleaned = h.cleaned || changed.Cleaned
 	}
 	standIn := false
-	if h.messages, h.bytes, standIn = visible.Fit(list, historyBytes); !fit && len(h.messages) < len(list) {
+	room := historyBytes
+	if h.waiting != nil {
+		room -= len(h.waiting.json)
+	}
+	if h.messages, h.bytes, standIn = visible.Fit(list, room); !fit && len(h.messages) < len(list) {
 		h.messages, standIn = list, false
 	}
 	cut := len(h.times) - len(h.messages)
@@ -327,7 +349,12 @@ func (h *history) document(c *Call, p *span.Printer) {
 	p.Key("contentTruncated").Bool(h.truncated)
 	p.Key("contentRedacted").Bool(h.redacted)
 	p.Key("contentCleaned").Bool(h.cleaned)
-	p.Key("bytes").Int(int64(h.bytes))
+	if h.waiting == nil {
+		p.Key("bytes").Int(int64(h.bytes))
+	} else {
+		p.Key("bytes").Int(int64(h.bytes + len(h.waiting.json)))
+		p.Key("pendingInputs").Raw(h.waiting.json)
+	}
 	p.Key("offset").Int(int64(h.offset))
 	for _, name := range []string{"total", "totalMessages"} {
 		if p.Key(name); h.page.Total < 0 {

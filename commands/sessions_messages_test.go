@@ -106,8 +106,8 @@ func TestHistoryAsOpenClaw(t *testing.T) {
 }
 
 // What real gateways answered to chat.history for the states that they left: the same messages, to the last member. oc's history is that
-// of the tool, which leaves out what they cost and the details of results; what 2026.9.6 adds, where a message stood and the session of
-// its sender as an object, oc does not have.
+// of the tool, which leaves out what they cost and the details of results. How a client knows the transcript hangs on its
+// path.
 func TestHistoryOfRecordedStates(t *testing.T) {
 	for _, release := range []string{"2026.7.35", "2026.9.6"} {
 		root := t.TempDir()
@@ -126,8 +126,11 @@ func TestHistoryOfRecordedStates(t *testing.T) {
 			delete(m, "usage")
 			if release == "2026.9.6" {
 				delete(m, "details")
-				delete(m, "senderSession")
-				delete(m["__openclaw"].(map[string]any), "transcriptPosition")
+				if source, _ := dig(got[dig(m, "__openclaw", "id")], "__openclaw", "transcriptPosition", "source").(string); len(source) != 43 {
+					t.Errorf("source %q", source)
+				} else {
+					m["__openclaw"].(map[string]any)["transcriptPosition"].(map[string]any)["source"] = source
+				}
 			}
 			if d := cmp.Diff(any(m), got[dig(m, "__openclaw", "id")]); d != "" {
 				t.Errorf("%s: %s", release, d)
@@ -593,4 +596,44 @@ func TestHistoryOfABoundSession(t *testing.T) {
 			t.Error("reading changed the tree")
 		}
 	}
+}
+
+// What OpenClaw has accepted and not yet put into the transcript is shown as waiting, masked, and its bytes count (release 2026.9.6).
+func TestHistoryTellsWhatWaits(t *testing.T) {
+	secret := "gh" + "p_" + strings.Repeat("Ab1", 12)
+	state := talkState(t, fixtures.SQLiteEra, fixtures.Talk(talkID, fixtures.Now-fixtures.Day).User("hello").Assistant("hi"))
+	none := at(t, state, "sessions", "history", "main", "--json").doc(t)
+	want(t, "none", dig(none, "pendingInputs", "total"), float64(0))
+	want(t, "bytes of none", none["bytes"], any(float64(len(compact(t, none["messages"]))+len(compact(t, none["pendingInputs"])))))
+	var statements []string
+	for i, text := range []string{"first " + secret, strings.Repeat("long ", 2000), "third"} {
+		statements = append(statements, fmt.Sprintf(`INSERT INTO session_pending_inputs(input_id,session_key,session_id,idempotency_key,run_id,request_hash,message_json,lifecycle_generation,state,accepted_at)
+			VALUES('in-%d','agent:main:main','%s','k%[1]d','r%[1]d','h','{"role":"user","content":%[3]s}','g','queued',%[4]d)`, i, talkID, span.Quote(nil, text), fixtures.Now-fixtures.Minute))
+	}
+	statements = append(statements, `UPDATE session_pending_inputs SET state='interrupted' WHERE input_id='in-2'`, `INSERT INTO session_pending_inputs(input_id,session_key,session_id,idempotency_key,run_id,request_hash,message_json,lifecycle_generation,state,accepted_at,consumed_event_id) SELECT 'used',session_key,session_id,'ku','ru','h',message_json,'g','queued',accepted_at,'e' FROM session_pending_inputs WHERE input_id='in-2'`)
+	sqlExec(t, filepath.Join(state, "agents/main/agent/openclaw-agent.sqlite"), statements...)
+	a := at(t, state, "sessions", "history", "main", "--json")
+	doc := a.doc(t)
+	want(t, "total", dig(doc, "pendingInputs", "total"), float64(3))
+	want(t, "last", dig(doc, "pendingInputs", "items", 2, "message", "content"), "third")
+	want(t, "state", dig(doc, "pendingInputs", "items", 2, "state"), "interrupted")
+	want(t, "redacted", doc["contentRedacted"], true)
+	want(t, "truncated", doc["contentTruncated"], true)
+	want(t, "bytes", doc["bytes"], any(float64(len(compact(t, doc["messages"]))+len(compact(t, doc["pendingInputs"])))))
+	if n := len(compact(t, doc["pendingInputs"])); n > 4096 {
+		t.Errorf("%d bytes of what waits", n)
+	}
+	text := at(t, state, "sessions", "history", "main")
+	if strings.Contains(a.out+text.out, secret) || !strings.Contains(text.out, "3 messages wait") || !strings.Contains(text.out, "(interrupted)") {
+		t.Error(text.out)
+	}
+}
+
+func compact(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -31,6 +31,7 @@ func (h *history) text(ctx context.Context, c *Call) {
 		}
 		say(out, m, h.times[i], h.beside[i])
 	}
+	h.waiting.show(out)
 	if parts := h.left(); len(parts) > 0 {
 		if len(h.messages) > 0 {
 			out.Printf("\n")

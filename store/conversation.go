@@ -33,6 +33,7 @@ type Conversation struct {
 	kept    kept
 	archive string // the name of an archive in the database
 	expand  bool   // the file may be compressed
+	event   int64  // the number of the event that is passed on, in a window
 }
 
 // kept says where the rows of a conversation are.
@@ -256,6 +257,7 @@ func (c *Conversation) events(ctx context.Context, s *transcript.Scanner, yield 
 				Why: fmt.Sprintf("event %d: %v", e.Seq, e.Damage),
 			})
 		}
+		c.event = e.Seq
 		return yield(e.Line)
 	})
 }

@@ -42,7 +42,7 @@ type Page struct {
 	Broken    int // rows that cannot be read
 	Findings  []Flaw
 	Unread    []Unread // conversations of several that could not be read
-	Elsewhere int        // messages that another program kept of the session and that the page does not have
+	Elsewhere int      // messages that another program kept of the session and that the page does not have
 	Lost      bool     // the branch is not known: a leaf row points at nothing that was read
 	Torn      bool     // the last line is cut, or being written
 }
@@ -71,8 +71,9 @@ type Message struct {
 	Raw   []byte // the raw message, nil for a compaction
 	Time  int64  // epoch ms; 0 if it is not known
 	Place transcript.Place
-	Seq   int  // its number, from 1; from the first that was read where Total is -1
-	Long  bool // the row is too long: Raw is a stand-in without content
+	Event int64 // the number of its event in a database
+	Seq   int   // its number, from 1; from the first that was read where Total is -1
+	Long  bool  // the row is too long: Raw is a stand-in without content
 }
 
 // LongRow is the size in bytes above which a row is not read: of it only the
@@ -160,6 +161,7 @@ type spot struct {
 	of     *Conversation
 	at     transcript.Place
 	ms     int64
+	event  int64
 	spoken bool // by a user or an assistant; told of rows of databases alone, where a reset may keep such rows
 }
 
@@ -193,7 +195,7 @@ func (r *partReader) survey(ctx context.Context, c *Conversation) error {
 			repeats[row.Line] = true
 		}
 		ms, _ := row.Time()
-		at := spot{of: c, at: row.Place, ms: ms}
+		at := spot{of: c, at: row.Place, ms: ms, event: c.event}
 		if c.Rules == transcript.DatabaseRules {
 			role := transcript.Role(row.Message)
 			at.spoken = role == "user" || role == "assistant"
@@ -415,7 +417,7 @@ func (c *Conversation) fetch(ctx context.Context, spots []spot, head func(int) i
 }
 
 func (c *Conversation) message(s spot, row []byte) (Message, error) {
-	m := Message{Of: c, Time: s.ms, Place: s.at, Long: len(row) < s.at.Size}
+	m := Message{Of: c, Time: s.ms, Place: s.at, Event: s.event, Long: len(row) < s.at.Size}
 	e, err := transcript.Parse(row)
 	if m.Kind, m.ID = e.Kind, string(e.ID); m.Long {
 		m.Raw = transcript.StandIn(row)
@@ -464,7 +466,7 @@ func readEnd(c *Conversation, want Part) (*Page, error) {
 }
 
 func tailMessage(c *Conversation, row *transcript.TailRow, seq int) Message {
-	m := Message{Of: c, Kind: row.Kind, ID: string(row.ID), Place: row.Place, Seq: seq, Long: row.Long}
+	m := Message{Of: c, Kind: row.Kind, ID: string(row.ID), Place: row.Place, Event: int64(row.Line) - 1, Seq: seq, Long: row.Long}
 	if span.KindOf(row.Message) == span.Object {
 		m.Raw = row.Message
 	}

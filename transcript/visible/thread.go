@@ -20,6 +20,11 @@ type Mark struct {
 	Time int64 // of the row, epoch ms; 0 if it is not known
 	Seq  int
 	Of   string // the session id of the transcript, where there are several; "" says nothing
+
+	// What release 2026.9.6 adds: where the row stood in its database, and who sent a message as an object.
+	Source string // of the transcript, as OpenClaw names it to its clients; "" leaves out Event
+	Event  int64
+	Sender bool
 }
 
 // With is a raw message with the mark among what OpenClaw notes of it, in the
@@ -41,10 +46,26 @@ func (m Mark) With(message []byte) []byte {
 	}
 	m.place(&note)
 	o.set("__openclaw", note.append(nil))
+	if m.Sender && o.is("role", "user") && sentBetween(message) {
+		if key, _ := span.Text(span.Path(message, "provenance", "sourceSessionKey")); Trim(key) != "" {
+			var sender object
+			sender.setText("sessionKey", Trim(key))
+			if parts := strings.Split(Trim(key), ":"); len(parts) > 2 && parts[0] == "agent" && parts[1] != "" {
+				sender.setText("agentId", parts[1])
+			}
+			o.set("senderSession", sender.append(nil))
+		}
+	}
 	return o.append(nil)
 }
 
 func (m Mark) place(note *object) {
+	if m.Source != "" {
+		var position object
+		position.setText("source", m.Source)
+		position.set("rawSeq", span.AppendFloat(nil, float64(m.Event)))
+		note.set("transcriptPosition", position.append(nil))
+	}
 	note.set("seq", span.AppendFloat(nil, float64(m.Seq)))
 	if m.Of != "" {
 		note.setText("ofSessionId", m.Of)
@@ -84,7 +105,7 @@ func Oversized(message []byte, at int64) []byte {
 		o.set("timestamp", span.AppendFloat(nil, float64(at)))
 	}
 	o.set("content", []byte(`[{"type":"text","text":"`+Omitted+`"}]`))
-	for _, name := range [...]string{"id", "seq", "idempotencyKey"} {
+	for _, name := range [...]string{"id", "seq", "idempotencyKey", "transcriptPosition"} {
 		if raw := span.Path(message, "__openclaw", name); raw != nil {
 			note.set(name, raw)
 		}
