@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"oc/store"
@@ -47,6 +48,7 @@ func sessionsMessages() *Command {
 		Flags: append([]Flag{
 			{Name: "limit", Value: "N", Default: "200", Help: "how many messages, at most 1000", Takes: "a positive whole number, for example --limit 50", Check: IsCount},
 			{Name: "offset", Value: "N", Help: "pass over so many of the newest messages", Takes: "a whole number of at least 0, for example --offset 200", Check: IsWhole},
+			{Name: "around", Value: "ID", Help: "the message with this id, and what was said before and behind it"},
 			{Name: "include-tools", Help: "show the results of tools too"},
 			{Name: "raw-prose", Help: "leave the markup in what the model said"},
 		}, partFlags...),
@@ -75,6 +77,7 @@ type history struct {
 	beside   [][]part // calls of tools that stood beside the words of a message, which alone OpenClaw shows of it
 	bytes    int      // of the messages as a JSON array
 
+	around  bool // the page is that around a message
 	limited bool // an offset was given
 	offset  int
 	next    int // the offset of the page before this one
@@ -104,8 +107,17 @@ func showHistory(ctx context.Context, c *Call) error {
 	if part.Limit, part.Offset, part.Bytes, part.Whole = limit, h.offset, store.PageBytes, h.limited; h.offset == 0 {
 		part.Limit = limit*20 + 20 // some of them do not show
 	}
+	if part.Around = c.String("around"); part.Around != "" {
+		if h.limited {
+			return Usagef("--around and --offset exclude each other; give one of them")
+		}
+		part.Limit = limit
+	}
 	if h.page, err = store.ReadPart(ctx, t.all, part); err != nil {
 		return c.partError(t, err)
+	}
+	if h.around = part.Around != ""; h.around && h.page.Anchor < 0 {
+		return &Error{Exit: ExitFailed, Code: "not-found", Err: fmt.Errorf("--around: no message of %s that is shown has the id %q; oc sessions history --json gives ids, and --all-branches or --archives more messages", t.name(), part.Around)}
 	}
 	if err := h.join(ctx, part); err != nil {
 		return err
@@ -214,11 +226,13 @@ func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
 		started = 0 // what is older than the session is asked for
 	}
 	shown := visible.Thread(raws, visible.ChatUnits, started)
-	if n := len(shown) - limit; n > 0 {
+	if h.around {
+		shown = aroundOf(shown, h.page.Anchor, limit)
+	} else if n := len(shown) - limit; n > 0 {
 		shown = shown[n:]
 	}
 	oldest := 0
-	if h.offset == 0 && len(shown) > 0 && len(shown) == limit {
+	if h.offset == 0 && !h.around && len(shown) > 0 && len(shown) == limit {
 		oldest = shown[0].From // what is before it belongs to the next page
 	}
 	of := map[int]bool{}
@@ -234,7 +248,11 @@ func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
 	}
 	h.hidden = len(raws) - oldest - len(of)
 	var list [][]byte
+	anchor := 0
 	for _, s := range shown {
+		if s.From <= h.page.Anchor {
+			anchor = len(list)
+		}
 		if role := transcript.Role(s.Message); (role == "toolResult" || role == "tool") && !tools {
 			h.tools++
 			continue
@@ -254,7 +272,7 @@ func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
 		h.beside = append(h.beside, beside)
 	}
 	selected := len(list)
-	if fit {
+	if fit && !h.around {
 		list, _, _ = visible.Fit(list, chatBytes)
 	}
 	for i := range list {
@@ -268,6 +286,10 @@ func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
 	room := historyBytes
 	if h.waiting != nil {
 		room -= len(h.waiting.json)
+	}
+	if fit && h.around {
+		from, to := fitAround(list, min(anchor, max(0, len(list)-1)), room)
+		list, h.times, h.of, h.beside = list[from:to], h.times[:to], h.of[:to], h.beside[:to]
 	}
 	if h.messages, h.bytes, standIn = visible.Fit(list, room); !fit && len(h.messages) < len(list) {
 		h.messages, standIn = list, false
@@ -297,6 +319,44 @@ func (h *history) turn(shown []visible.Shown) {
 	}
 	h.next = max(h.next, h.offset)
 	h.more = h.next < end || h.page.Total < 0
+}
+
+// aroundOf are limit messages around the one that was asked for, as many on either side where there are so many.
+func aroundOf(shown []visible.Shown, anchor, limit int) []visible.Shown {
+	at := slices.IndexFunc(shown, func(s visible.Shown) bool { return s.From >= anchor })
+	if at < 0 {
+		at = max(0, len(shown)-1)
+	}
+	start, end := at, min(len(shown), at+1)
+	for end-start < limit && (start > 0 || end < len(shown)) {
+		if start > 0 {
+			start--
+		}
+		if end < len(shown) && end-start < limit {
+			end++
+		}
+	}
+	return shown[start:end]
+}
+
+// fitAround are the bounds of as many messages around one as an array of that many bytes holds.
+func fitAround(list [][]byte, at, room int) (from, to int) {
+	if len(list) == 0 {
+		return 0, 0
+	}
+	from, to = at, at+1
+	size := len(list[at]) + 2
+	for older, newer := true, true; older || newer; {
+		if older = older && from > 0 && size+len(list[from-1])+1 <= room; older {
+			from--
+			size += len(list[from]) + 1
+		}
+		if newer = newer && to < len(list) && size+len(list[to])+1 <= room; newer {
+			size += len(list[to]) + 1
+			to++
+		}
+	}
+	return from, to
 }
 
 // left says in words what the page does not show.
@@ -355,7 +415,9 @@ func (h *history) document(c *Call, p *span.Printer) {
 		p.Key("bytes").Int(int64(h.bytes + len(h.waiting.json)))
 		p.Key("pendingInputs").Raw(h.waiting.json)
 	}
-	p.Key("offset").Int(int64(h.offset))
+	if !h.around {
+		p.Key("offset").Int(int64(h.offset))
+	}
 	for _, name := range []string{"total", "totalMessages"} {
 		if p.Key(name); h.page.Total < 0 {
 			p.Null()
@@ -363,8 +425,10 @@ func (h *history) document(c *Call, p *span.Printer) {
 			p.Int(int64(h.page.Total))
 		}
 	}
-	if p.Key("hasMore").Bool(h.more); h.more {
-		p.Key("nextOffset").Int(int64(h.next))
+	if !h.around {
+		if p.Key("hasMore").Bool(h.more); h.more {
+			p.Key("nextOffset").Int(int64(h.next))
+		}
 	}
 	p.Key("notShown").Object()
 	for _, x := range []struct {

@@ -637,3 +637,41 @@ func compact(t *testing.T, v any) string {
 	}
 	return string(text)
 }
+
+// --around gives a message with what stands on either side of it, of any transcript of the session, and always itself.
+func TestHistoryAroundAMessage(t *testing.T) {
+	for _, era := range eras {
+		talk := fixtures.Talk(talkID, fixtures.Now-fixtures.Day)
+		for i := range 40 {
+			talk.User(fmt.Sprintf("ask %d", i))
+			talk.Assistant(fmt.Sprintf("say %d %s", i, strings.Repeat("x", i*100)))
+		}
+		state := talkState(t, era, talk)
+		all := at(t, state, "sessions", "history", "main", "--json", "--all-branches").doc(t)
+		id := ""
+		for _, m := range all["messages"].([]any) {
+			if list := texts(map[string]any{"messages": []any{m}}); list[0] == "ask 20" {
+				id = dig(m, "__openclaw", "id").(string)
+			}
+		}
+		doc := at(t, state, "sessions", "history", "main", "--around", id, "--limit", "4", "--json").doc(t)
+		list := texts(doc)
+		for i := range list {
+			list[i], _, _ = strings.Cut(list[i], " x")
+		}
+		same(t, fmt.Sprint(era), list, []string{"ask 19", "say 19", "ask 20", "say 20"})
+		want(t, "total", doc["total"], any(float64(80)))
+		if _, told := doc["offset"]; told {
+			t.Error("a page around a message has an offset")
+		}
+		many := at(t, state, "sessions", "history", "main", "--around", id, "--limit", "1000", "--json").doc(t)
+		if n := len(many["messages"].([]any)); n < 30 || many["bytes"].(float64) > 80<<10 || !strings.Contains(fmt.Sprint(texts(many)), "ask 20") {
+			t.Errorf("%s: %d messages, %v bytes", era, n, many["bytes"])
+		}
+		a := at(t, state, "sessions", "history", "main", "--around", "nothere", "--json")
+		if a.exit != ExitFailed || dig(a.doc(t), "error", "code") != "not-found" {
+			t.Errorf("exit %d: %s", a.exit, a.out)
+		}
+		want(t, "with an offset", at(t, state, "sessions", "history", "main", "--around", id, "--offset", "3").exit, ExitUsage)
+	}
+}

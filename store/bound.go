@@ -100,7 +100,7 @@ func (p *Page) Join(ctx context.Context, r *Row, c *Conversation, want Part) err
 	}
 	provider := r.provider()
 	other := provider != "" && provider != ClaudeCLI && provider != "anthropic" && len(p.Messages) > 0
-	if other || want.Whole || want.Branch != "" || want.AllBranches {
+	if other || want.Whole || want.Around != "" || want.Branch != "" || want.AllBranches {
 		p.Elsewhere += in.total
 		return nil
 	}

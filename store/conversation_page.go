@@ -24,6 +24,8 @@ type Part struct {
 	Long  int // rows above this size in bytes are not read; 0 means LongRow, less than 0 none
 	Bytes int // the newest of such rows that together have this size; 0: whatever it is
 
+	Around string // the message with this id, and Limit ones on either side of it; "": the newest
+
 	AllBranches bool   // every message, in the order of writing
 	Branch      string // the branch that ends at the row with this id; "": the active one
 }
@@ -34,6 +36,7 @@ type Page struct {
 	Total    int // messages there are, with those of other pages; -1: the rest was not read
 	Offset   int // as asked for, at most Total
 
+	Anchor    int // where the message of Part.Around is among Messages; -1: it is not there
 	OffBranch int // messages on other branches
 	Before    int // messages before a reset, that are hidden
 	Outside   int // messages that Since and Before leave out
@@ -112,7 +115,7 @@ func ReadPart(ctx context.Context, all []*Conversation, want Part) (*Page, error
 // Walk passes a part of conversations to f, message after message, and returns
 // the page without them. Memory does not grow with the messages.
 func Walk(ctx context.Context, all []*Conversation, want Part, f func(Message) error) (*Page, error) {
-	p := &Page{}
+	p := &Page{Anchor: -1}
 	r := partReader{page: p, want: want, several: len(all) > 1, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}}
 	for _, c := range all {
 		err := r.survey(ctx, c)
@@ -135,6 +138,14 @@ func Walk(ctx context.Context, all []*Conversation, want Part, f func(Message) e
 	start := 0
 	if want.Limit > 0 {
 		start = max(0, end-want.Limit)
+	}
+	if want.Around != "" {
+		at := slices.IndexFunc(r.spots, func(s spot) bool { return s.anchor })
+		if at < 0 {
+			return p, nil
+		}
+		start, end = max(0, at-want.Limit), min(p.Total, at+want.Limit+1)
+		p.Anchor, p.Offset, want.Bytes = at-start, p.Total-end, 0
 	}
 	if want.Bytes > 0 {
 		for i, size := end-1, 0; i >= start; i-- {
@@ -161,6 +172,7 @@ type spot struct {
 	of     *Conversation
 	at     transcript.Place
 	ms     int64
+	anchor bool // the message of Part.Around
 	event  int64
 	spoken bool // by a user or an assistant; told of rows of databases alone, where a reset may keep such rows
 }
@@ -195,7 +207,7 @@ func (r *partReader) survey(ctx context.Context, c *Conversation) error {
 			repeats[row.Line] = true
 		}
 		ms, _ := row.Time()
-		at := spot{of: c, at: row.Place, ms: ms, event: c.event}
+		at := spot{of: c, at: row.Place, ms: ms, event: c.event, anchor: r.want.Around != "" && string(row.ID) == r.want.Around}
 		if c.Rules == transcript.DatabaseRules {
 			role := transcript.Role(row.Message)
 			at.spoken = role == "user" || role == "assistant"
