@@ -92,13 +92,8 @@ func (m *members) skills(read func(string) (string, bool)) (p prompt) {
 	snapshot := members(span.Members(raw))
 	text, inline := span.Text(snapshot.get("prompt"))
 	if !inline {
-		ref := snapshot.get("promptRef")
-		hash, _ := span.Text(span.Member(ref, "hash"))
-		algorithm, _ := span.Text(span.Member(ref, "algorithm"))
-		version, _ := span.Float(span.Member(ref, "version"))
-		size, sized := span.Float(span.Member(ref, "bytes"))
-		ok := false
-		if version == 1 && algorithm == "sha256" && sized && size <= promptBytes {
+		hash, size, ok := promptRef(raw)
+		if ok {
 			text, ok = read(hash)
 		}
 		if !ok || text == "" || float64(len(text)) != size {

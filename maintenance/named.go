@@ -46,7 +46,7 @@ func (n *namer) row(e row.Entry) Row {
 	r.Updated, r.HasTime = e.Updated()
 	if r.HasTime {
 		_, fine := e.Stamp(row.UpdatedAt)
-		r.Odd = !fine || r.tooSmall()
+		r.Odd = !fine || r.inSeconds()
 	}
 	byID := ""
 	if r.ID != "" && row.IsTranscriptID(r.ID) {
@@ -70,12 +70,11 @@ func (n *namer) row(e row.Entry) Row {
 		if i, ok := n.find(path); ok {
 			r.name(i)
 		}
-		for _, i := range n.beside(path) {
-			r.name(i)
-			if path == r.File {
-				r.side = append(r.side, i)
-			}
-		}
+	}
+	// What lies beside <id>.jsonl belongs to it only while the row has no other transcript, as with OpenClaw.
+	for _, i := range n.beside(r.File) {
+		r.name(i)
+		r.side = append(r.side, i)
 	}
 	if r.ID != "" {
 		if i, ok := n.find(r.File); ok && n.s.Files[i].direct {
@@ -88,9 +87,9 @@ func (n *namer) row(e row.Entry) Row {
 	return r
 }
 
-// tooSmall says that updatedAt is a number, but one that OpenClaw cannot have
-// written: milliseconds before September 2001 are seconds, or nothing at all.
-func (r *Row) tooSmall() bool { return r.Updated > 0 && r.Updated < 1e12 }
+// inSeconds says that updatedAt is a number, but one that another program has
+// written: as milliseconds it lies in early 1970, as seconds in this century.
+func (r *Row) inSeconds() bool { return r.Updated >= 1e9 && r.Updated < 5e9 }
 
 // follow names what a link leads to: the row reads it.
 func (n *namer) follow(r *Row, i int) {
@@ -247,15 +246,16 @@ func (n *namer) checkpoints(r *Row) {
 	}
 }
 
-// prompts adds the files of the row's skill prompt: the one it refers to, and
-// the one that OpenClaw would write for a prompt in the row.
+// prompts adds the files of the row's skill prompt: the one it refers to in a
+// way that OpenClaw follows, and the one that it would write for a prompt in
+// the row.
 func (n *namer) prompts(r *Row) {
 	if len(n.s.prompts) == 0 {
 		return
 	}
 	skills := r.Raw(row.SkillsSnapshot)
-	if hash, ok := span.Text(span.Path(skills, "promptRef", "hash")); ok {
-		if i, ok := n.s.prompts[hash]; ok {
+	if hash, bytes, ok := promptRef(skills); ok {
+		if i, ok := n.s.prompts[hash]; ok && float64(n.s.Files[i].Size) == bytes {
 			r.name(i)
 		}
 	}
@@ -265,4 +265,15 @@ func (n *namer) prompts(r *Row) {
 			r.name(i)
 		}
 	}
+}
+
+// promptRef is the file that a skills snapshot refers to: its hash and size. ok
+// is false for a reference that OpenClaw does not follow.
+func promptRef(skills []byte) (hash string, bytes float64, ok bool) {
+	ref := span.Member(skills, "promptRef")
+	hash, _ = span.Text(span.Member(ref, "hash"))
+	algorithm, _ := span.Text(span.Member(ref, "algorithm"))
+	version, _ := span.Float(span.Member(ref, "version"))
+	bytes, sized := span.Float(span.Member(ref, "bytes"))
+	return hash, bytes, version == 1 && algorithm == "sha256" && sized && bytes <= promptBytes
 }

@@ -109,8 +109,8 @@ func (d *draft) sentence(rule Rule, r *Row) string {
 	case RecentBytes:
 		return "its transcript was " + lastWritten(d.now-r.Written)
 	case UnknownAge:
-		if r.tooSmall() {
-			return "its updatedAt is no time in milliseconds, so its age is unknown"
+		if r.inSeconds() {
+			return "its updatedAt is in seconds, not in milliseconds, so its age is unknown"
 		}
 		if r.HasTime {
 			return "its updatedAt is no time, so its age is unknown"
