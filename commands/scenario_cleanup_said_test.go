@@ -100,11 +100,11 @@ func TestDryRunsHaveNoUndo(t *testing.T) {
 	}
 }
 
-// updatedAt in seconds, or no time at all, never makes a session old.
+// updatedAt in seconds never makes a session old.
 func TestCleanupOfStampsInSeconds(t *testing.T) {
 	state, store := oldState(t, t.TempDir(), 1, "")
 	env := quiet(t, fixtures.Now)
-	write(t, store, `{"agent:main:explicit:a": {"sessionId": "s0000", "updatedAt": 1700000000}, "agent:main:explicit:b": {"sessionId": "b", "updatedAt": 1000}, "agent:main:explicit:c": {"sessionId": "c", "updatedAt": 1000000000000}}`)
+	write(t, store, `{"agent:main:explicit:a": {"sessionId": "s0000", "updatedAt": 1700000000}, "agent:main:explicit:b": {"sessionId": "b", "updatedAt": 1790000000.5}, "agent:main:explicit:c": {"sessionId": "c", "updatedAt": 1000000000000}}`)
 	for _, args := range [][]string{nil, {"--older-than", "1d"}} {
 		doc := ocRun(t, state, env, append([]string{"--state-dir", state, "sessions", "cleanup", "--dry-run", "--json"}, args...)...).doc(t)
 		want(t, "after", doc["afterCount"], 2.0)
