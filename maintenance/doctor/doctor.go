@@ -104,7 +104,10 @@ type Finding struct {
 }
 
 // families are all of them, in the order in which they are shown.
-var families = []Family{indexFamily, keyFamily, stampFamily, pathFamily, transcriptFamily, lockFamily, configFamily}
+var families = []Family{
+	indexFamily, keyFamily, stampFamily, pathFamily, transcriptFamily, fileFamily, lockFamily, runFamily, configFamily, tokenFamily,
+	databaseFamily, signalFamily,
+}
 
 // Checks are all checks, by family.
 func Checks() (all []Check) {
@@ -113,6 +116,11 @@ func Checks() (all []Check) {
 			c.Family = f.Name
 			if c.Remedy == "" {
 				c.Remedy = None
+			}
+			if r := remedyOf(c.Code); r == Safe {
+				c.Remedy, c.Command = r, "oc doctor --fix"
+			} else if r == Preview {
+				c.Remedy, c.Command = r, "oc doctor --fix "+string(c.Code)
 			}
 			all = append(all, c)
 		}

@@ -33,6 +33,7 @@ type site struct {
 	files   []file // in the directory, by name
 	listErr error
 
+	seen   map[string]*seen  // what transcripts tell of tokens, by key
 	byFile map[string]string // keys of rows by the path of their transcript; see keyOf
 }
 

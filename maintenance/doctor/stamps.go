@@ -102,7 +102,9 @@ func kindOf(raw []byte) string {
 }
 
 // when is a time for people.
-func when(ms float64) string { return time.UnixMilli(int64(ms)).UTC().Format("2006-01-02 15:04:05 UTC") }
+func when(ms float64) string {
+	return time.UnixMilli(int64(ms)).UTC().Format("2006-01-02 15:04:05 UTC")
+}
 
 // roundly is a duration of milliseconds for people.
 func roundly(ms float64) string {

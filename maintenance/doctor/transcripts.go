@@ -201,6 +201,12 @@ func (x *exam) transcripts(s *site) {
 			x.report.Partly.Bytes += j.size
 		}
 		x.aboutRow(j)
+		if j.key != "" {
+			if s.seen == nil {
+				s.seen = map[string]*seen{}
+			}
+			s.seen[j.key] = &seen{prompt: j.look.prompt, cost: j.look.cost, priced: j.look.priced, part: j.part}
+		}
 	}
 	if x.looksFor(SharedPrefix) {
 		x.prefixes(s, jobs)

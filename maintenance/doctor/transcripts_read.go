@@ -27,6 +27,10 @@ type look struct {
 	imageBytes     int64
 	compactions    int // in a row
 	mostInARow     int
+
+	prompt float64 // of the last answer, since the last compaction
+	cost   float64
+	priced int
 }
 
 var seed = maphash.MakeSeed()
@@ -50,6 +54,7 @@ func (l *look) row(r *transcript.Row) {
 	}
 	switch r.Kind {
 	case transcript.Compaction:
+		l.prompt = 0
 		l.compactions++
 		l.mostInARow = max(l.mostInARow, l.compactions)
 	case transcript.Message:
@@ -66,8 +71,19 @@ func (l *look) message(r *transcript.Row) {
 	if len(r.Message) == 0 {
 		return
 	}
+	role := transcript.Role(r.Message)
+	if role == "assistant" {
+		if a, ok := transcript.ReadAnswer(&r.Entry); ok && a.HasUsage && !a.Mirror {
+			if size, known := a.Usage.PromptSize(); known && size > 0 {
+				l.prompt = size
+			}
+			if a.Usage.Cost.Known {
+				l.cost, l.priced = l.cost+a.Usage.Cost.N, l.priced+1
+			}
+		}
+	}
 	content := span.Member(r.Message, "content")
-	if transcript.Role(r.Message) == "user" && len(content) >= repeatable {
+	if role == "user" && len(content) >= repeatable {
 		if l.users++; l.said == nil {
 			l.said = map[uint64]struct{}{}
 		}
@@ -256,7 +272,7 @@ func (j *job) readEnds(f *os.File) error {
 	if err := s.Read(bytes.NewReader(tail), func(r *transcript.Row) error { l.row(r); return nil }); err != nil {
 		return err
 	}
-	j.look.last = max(j.look.last, l.last)
+	j.look.last, j.look.prompt = max(j.look.last, l.last), l.prompt
 	return nil
 }
 
