@@ -72,14 +72,14 @@ func (t *Tree) Context(load func(Place) (Entry, error)) (Context, error) {
 	branch, _ := t.branch(t.leaf)
 	boundary, from := t.window(branch)
 	if boundary >= 0 {
-		c.Bounded, c.Boundary = true, t.nodes[branch[boundary]].place()
+		c.Bounded, c.Boundary = true, t.nodes.at(branch[boundary]).place()
 	}
 	loaded := map[int]*Entry{}
 	get := func(i int) (*Entry, error) {
 		if e := loaded[i]; e != nil {
 			return e, nil
 		}
-		e, err := load(t.nodes[branch[i]].place())
+		e, err := load(t.nodes.at(branch[i]).place())
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func (t *Tree) Context(load func(Place) (Entry, error)) (Context, error) {
 		return c, err
 	}
 	var kept func(*Entry) bool
-	if boundary >= 0 && t.nodes[branch[boundary]].kind == Compaction {
+	if boundary >= 0 && t.nodes.at(branch[boundary]).kind == Compaction {
 		e, err := get(boundary)
 		if err != nil {
 			return c, err
@@ -100,7 +100,7 @@ func (t *Tree) Context(load func(Place) (Entry, error)) (Context, error) {
 		kept = keptByReset()
 	}
 	for i := range branch {
-		n := &t.nodes[branch[i]]
+		n := t.nodes.at(branch[i])
 		if i < from || i == boundary {
 			if n.bits&speaks != 0 {
 				c.Hidden++
@@ -155,7 +155,7 @@ func (c *Context) state(t *Tree, branch []int32, get func(int) (*Entry, error)) 
 		return s
 	}
 	for i := len(branch) - 1; i >= 0 && !(thinking && model); i-- {
-		switch kind := t.nodes[branch[i]].kind; {
+		switch kind := t.nodes.at(branch[i]).kind; {
 		case kind == ThinkingChange && !thinking:
 			e, err := get(i)
 			if err != nil {
@@ -185,7 +185,7 @@ func (c *Context) state(t *Tree, branch []int32, get func(int) (*Entry, error)) 
 // there is none, and from where rows are kept.
 func (t *Tree) window(branch []int32) (boundary, from int) {
 	boundary = len(branch) - 1
-	for boundary >= 0 && t.nodes[branch[boundary]].kind != Compaction && t.nodes[branch[boundary]].kind != Reset {
+	for boundary >= 0 && t.nodes.at(branch[boundary]).kind != Compaction && t.nodes.at(branch[boundary]).kind != Reset {
 		boundary--
 	}
 	if boundary < 0 {
@@ -198,7 +198,7 @@ func (t *Tree) window(branch []int32) (boundary, from int) {
 	}
 	kept = t.keptFrom(kept, branch[boundary])
 	for i := range branch[:boundary] {
-		if t.nodes[branch[i]].id == kept {
+		if t.nodes.at(branch[i]).id == kept {
 			return boundary, i
 		}
 	}
@@ -214,29 +214,29 @@ func (t *Tree) keptFrom(id, boundary int32) int32 {
 	if n == nil || t.canonical(n.kind) {
 		return id
 	}
-	opaque := func(i int32) bool { return i >= 0 && !t.canonical(t.nodes[i].kind) }
+	opaque := func(i int32) bool { return i >= 0 && !t.canonical(t.nodes.at(i).kind) }
 	up, _ := t.path(id)
 	for k := len(up) - 1; k >= 0; k-- {
 		if !opaque(up[k]) {
-			return t.nodes[up[k]].id
+			return t.nodes.at(up[k]).id
 		}
 	}
-	way, _ := t.path(t.nodes[boundary].parent)
+	way, _ := t.path(t.nodes.at(boundary).parent)
 	first := none
 	for k := len(way) - 1; k >= 0; k-- {
-		if t.nodes[way[k]].id == id {
+		if t.nodes.at(way[k]).id == id {
 			if first >= 0 {
 				return first
 			}
 			break
 		}
 		if !opaque(way[k]) {
-			first = t.nodes[way[k]].id
+			first = t.nodes.at(way[k]).id
 		}
 	}
 	below := map[int32]bool{id: true}
-	for i := range t.nodes {
-		n := &t.nodes[i]
+	for i := range int32(t.nodes.n) {
+		n := t.nodes.at(i)
 		if n.parent < 0 || !below[n.parent] {
 			continue
 		}
@@ -245,7 +245,7 @@ func (t *Tree) keptFrom(id, boundary int32) int32 {
 		}
 		below[n.id] = true
 	}
-	return t.nodes[boundary].parent
+	return t.nodes.at(boundary).parent
 }
 
 // keptByReset tells, of rows before a reset in their order, which of them stay:

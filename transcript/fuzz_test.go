@@ -107,3 +107,91 @@ func TestRandomTrees(t *testing.T) {
 		}
 	})
 }
+
+// links makes rows out of bytes, four for each: the type, the id, the parent and
+// what else it points at.
+func links(b []byte) string {
+	kinds := []string{"message", "custom", "label", "opaque", "leaf", "compaction", "reset", "session", "message", "branch_summary"}
+	id := func(c byte) string { return fmt.Sprintf("%q", string(rune('a'+c%13))) }
+	ref := func(name string, c byte) string {
+		switch c % 16 {
+		case 13:
+			return ""
+		case 14:
+			return fmt.Sprintf(`,"%s":null`, name)
+		case 15:
+			return fmt.Sprintf(`,"%s":7`, name)
+		}
+		return fmt.Sprintf(`,"%s":%s`, name, id(c%16))
+	}
+	var s strings.Builder
+	for ; len(b) >= 4; b = b[4:] {
+		fmt.Fprintf(&s, `{"type":%q,"id":%s%s%s%s%s`, kinds[int(b[0]%16)%len(kinds)], id(b[1]%13), ref("parentId", b[2]),
+			ref("targetId", b[3]), ref("appendParentId", b[3]>>4), ref("firstKeptEntryId", b[3]))
+		if b[0]&16 != 0 {
+			s.WriteString(`,"appendMode":"side"`)
+		}
+		if b[0]&32 != 0 {
+			s.WriteString(`,"version":3`)
+		}
+		s.WriteString(`,"message":{"role":"user","content":"x"}}` + "\n")
+	}
+	return s.String()
+}
+
+// FuzzTree links rows in every way: what is found is what a plain look at all
+// rows finds, and every walk ends.
+func FuzzTree(f *testing.F) {
+	f.Add([]byte{39, 0, 14, 0, 0, 1, 14, 0, 0, 2, 1, 0, 4, 3, 2, 1, 5, 4, 2, 2, 0, 4, 9, 9}, false)
+	f.Add([]byte{0, 1, 2, 0, 0, 2, 1, 0, 6, 3, 3, 3, 16, 4, 12, 0, 0, 1, 1, 1}, true)
+	f.Fuzz(func(t *testing.T, b []byte, database bool) {
+		if len(b) > 4*500 {
+			return
+		}
+		s := links(b)
+		tree := Tree{}
+		if database {
+			tree.Rules = DatabaseRules
+		}
+		told := map[Code]map[int]bool{Cycle: {}, OrphanParent: {}}
+		report := func(fd Finding) {
+			if told[fd.Code] != nil {
+				told[fd.Code][fd.At.Line] = true
+			}
+		}
+		if err := (&Scanner{Tree: &tree, Report: report}).Read(strings.NewReader(s), func(*Row) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		for i := range int32(tree.nodes.n) {
+			n := tree.nodes.at(i)
+			orphan := n.parent >= 0 && tree.at(n.parent) == nil
+			cycle, steps := false, 0
+			for up := tree.index(n.parent); up >= 0 && steps <= tree.nodes.n && !cycle; steps++ {
+				cycle = up == i
+				up = tree.index(tree.nodes.at(up).parent)
+			}
+			if told[OrphanParent][int(n.line)] != orphan || told[Cycle][int(n.line)] != cycle {
+				t.Fatalf("line %d: orphan %v, cycle %v, told %v\n%s", n.line, orphan, cycle, told, s)
+			}
+		}
+		for _, tip := range append(tree.Tips(), tree.Leaf(), tree.AppendTo()) {
+			rows, _ := tree.BranchTo(tip)
+			met := map[Place]bool{}
+			for _, p := range rows {
+				if met[p] {
+					t.Fatalf("line %d twice on the way to %q\n%s", p.Line, tip, s)
+				}
+				met[p] = true
+			}
+		}
+		if c := tree.Messages(); c.Active > c.Stored {
+			t.Fatalf("%+v\n%s", c, s)
+		}
+		if rows, kept := tree.History(); kept > len(rows) {
+			t.Fatalf("%d kept of %d\n%s", kept, len(rows), s)
+		}
+		if _, err := tree.Context(Load(strings.NewReader(s))); err != nil {
+			t.Fatalf("%v\n%s", err, s)
+		}
+	})
+}

@@ -285,8 +285,8 @@ func ActiveRows(entries []Entry) (rows []int, known bool) {
 		return nil, false
 	}
 	for _, n := range path {
-		if t.nodes[n].bits&leafRow == 0 {
-			rows = append(rows, int(t.nodes[n].line))
+		if t.nodes.at(n).bits&leafRow == 0 {
+			rows = append(rows, int(t.nodes.at(n).line))
 		}
 	}
 	if len(rows) > 0 {

@@ -21,8 +21,9 @@ const (
 
 // A Tree is what the rows of a transcript point at: which of them lead from the
 // root to the active leaf. Rows are added in the order of the file; the rules
-// are those of spec/transcript.md 1.6 and sqlite-store.md 2.5. It takes about 64
-// bytes a row with ids of 8 characters and keeps nothing of a row but its place.
+// are those of spec/transcript.md 1.6 and sqlite-store.md 2.5. It takes at
+// most 64 bytes a row with ids of 8 characters, and keeps nothing of a row but its
+// place and its id.
 //
 // The zero Tree is empty and ready to use.
 type Tree struct {
@@ -30,7 +31,7 @@ type Tree struct {
 	Report func(Finding) // told of links that are wrong; may be nil
 
 	ids   ids
-	nodes []node
+	nodes paged[node]
 	kept  map[int32]int32 // what compactions and resets keep from, by node: number of the id
 
 	leaf, appendTo int32 // numbers of ids; none for the root
@@ -49,14 +50,15 @@ type TreeFlags struct {
 	InvalidLeaf  bool // a leaf row pointed at an unknown row and was ignored
 }
 
-// node is one row that has an id and a place in the tree.
+// node is one row that has an id and a place in the tree, in 28 bytes.
 type node struct {
-	offset int64
+	low    uint32 // of the offset
 	line   int32
 	size   uint32
 	id     int32  // number of the id
 	parent int32  // number of the parent's id; none for a root
 	hash   uint32 // of the row
+	high   uint16 // of the offset
 	kind   Kind
 	bits   nodeBits
 }
@@ -67,6 +69,12 @@ const (
 	leafRow nodeBits = 1 << iota // a leaf row that is well formed
 	ignored                      // a leaf row that points nowhere
 	speaks                       // the row has a message
+
+	// What Check marks.
+	continued // a row names it as its parent
+	open      // on the walk that is made
+	done      // on one that was made
+	looped    // its own ancestor
 )
 
 // A Place is where a row stands: its line (from 1; 0 where only its offset is
@@ -79,11 +87,14 @@ type Place struct {
 	Size   int
 }
 
+// latest is the index of the last node.
+func (t *Tree) latest() int32 { return int32(t.nodes.n - 1) }
+
 // Flags are what the tree has met so far.
 func (t *Tree) Flags() TreeFlags { return t.flags }
 
 // Len is the number of rows in the tree.
-func (t *Tree) Len() int { return len(t.nodes) }
+func (t *Tree) Len() int { return t.nodes.n }
 
 func (t *Tree) canonical(k Kind) bool {
 	return k.canonical() || k == Reset && t.Rules == DatabaseRules
@@ -101,7 +112,7 @@ func (t *Tree) Add(e *Entry, at Place) bool {
 		}
 		return false
 	}
-	n := node{offset: at.Offset, line: int32(at.Line), size: uint32(at.Size), kind: e.Kind, parent: none}
+	n := node{low: uint32(at.Offset), high: uint16(at.Offset >> 32), line: int32(at.Line), size: uint32(at.Size), kind: e.Kind, parent: none}
 	if len(e.Message) > 0 && span.KindOf(e.Message) == span.Object {
 		n.bits |= speaks
 	}
@@ -109,11 +120,11 @@ func (t *Tree) Add(e *Entry, at Place) bool {
 	if t.linear {
 		t.records = append(t.records, none)
 		if canonical {
-			t.records[len(t.records)-1] = int32(len(t.nodes))
+			t.records[len(t.records)-1] = int32(t.nodes.n)
 			return t.chain(e, n)
 		}
 	}
-	if e.ID == nil || len(t.nodes) == 1<<31-1 {
+	if e.ID == nil || t.nodes.n == 1<<31-1 || t.ids.full() {
 		return false
 	}
 	explicit := !e.Parent.Absent()
@@ -126,7 +137,7 @@ func (t *Tree) Add(e *Entry, at Place) bool {
 		return false
 	}
 	t.push(e, n)
-	n.id = t.nodes[len(t.nodes)-1].id
+	n.id = t.nodes.at(t.latest()).id
 	t.appendTo = n.id
 	if canonical && !e.Side {
 		t.leaf = n.id
@@ -150,7 +161,7 @@ func (t *Tree) header(e *Entry) {
 func (t *Tree) chain(e *Entry, n node) bool {
 	n.parent = t.leaf
 	row := *e
-	if id := t.ids.find(row.ID); row.ID == nil || id >= 0 && t.ids.syms[id].node >= 0 {
+	if id := t.ids.find(row.ID); row.ID == nil || id >= 0 && t.index(id) >= 0 {
 		row.ID = strconv.AppendInt([]byte("line "), int64(n.line), 10)
 	}
 	t.push(&row, n)
@@ -159,10 +170,10 @@ func (t *Tree) chain(e *Entry, n node) bool {
 			if t.kept == nil {
 				t.kept = map[int32]int32{}
 			}
-			t.kept[int32(len(t.nodes)-1)] = t.nodes[to].id
+			t.kept[t.latest()] = t.nodes.at(to).id
 		}
 	}
-	t.leaf = t.nodes[len(t.nodes)-1].id
+	t.leaf = t.nodes.at(t.latest()).id
 	t.appendTo = t.leaf
 	t.flags.ExplicitLeaf = true
 	return true
@@ -194,7 +205,7 @@ func (t *Tree) parentOf(e *Entry, canonical, explicit bool) int32 {
 
 // sinceReset tells whether a row descends from the latest reset.
 func (t *Tree) sinceReset(id int32) bool {
-	return id >= 0 && t.ids.syms[id].mark&^invalid == t.resets
+	return id >= 0 && t.ids.mark(id)&^invalid == t.resets
 }
 
 // control takes a leaf row: it points the tree at another leaf, or nowhere and
@@ -213,13 +224,13 @@ func (t *Tree) control(e *Entry, n node) bool {
 			return none, true
 		}
 		s := t.ids.find(r.ID)
-		return s, s >= 0 && t.ids.syms[s].node >= 0 && t.ids.syms[s].mark&invalid == 0
+		return s, t.index(s) >= 0 && t.ids.mark(s)&invalid == 0
 	}
 	leaf, ok1 := known(target)
 	to, ok2 := known(appendTo)
 	if t.resets > 0 && t.leaf >= 0 && !t.sinceReset(leaf) {
 		leaf, to = t.leaf, t.leaf
-		ok1, ok2 = t.ids.syms[leaf].mark&invalid == 0, true
+		ok1, ok2 = t.ids.mark(leaf)&invalid == 0, true
 	}
 	n.bits |= leafRow
 	if !ok1 || !ok2 {
@@ -229,8 +240,9 @@ func (t *Tree) control(e *Entry, n node) bool {
 			n.parent = t.ids.add(e.Parent.ID)
 		}
 		t.push(e, n)
-		t.ids.syms[t.nodes[len(t.nodes)-1].id].mark |= invalid
-		t.report(InvalidLeaf, int32(len(t.nodes)-1), "")
+		id := t.nodes.at(t.latest()).id
+		t.ids.setMark(id, t.ids.mark(id)|invalid)
+		t.report(InvalidLeaf, t.latest(), "")
 		return true
 	}
 	n.parent = leaf
@@ -245,32 +257,31 @@ func (t *Tree) push(e *Entry, n node) {
 	if t.Report != nil {
 		n.hash = uint32(maphash.Bytes(t.ids.seed, e.Raw))
 	}
-	s := &t.ids.syms[n.id]
-	i, first := int32(len(t.nodes)), s.node
+	s := t.ids.syms.at(n.id)
+	i, first := int32(t.nodes.n), s.node
 	s.node = i
-	t.nodes = append(t.nodes, n)
+	t.nodes.add(n)
 	if e.FirstKept.OK() && (e.Kind == Compaction || e.Kind == Reset) {
 		if t.kept == nil {
 			t.kept = map[int32]int32{}
 		}
 		t.kept[i] = t.ids.add(e.FirstKept.ID)
 	}
-	switch s = &t.ids.syms[n.id]; {
-	case e.Kind == Reset && t.Rules == DatabaseRules:
+	if e.Kind == Reset && t.Rules == DatabaseRules {
 		t.resets++
-		s.mark = s.mark&invalid | t.resets
-	case t.resets > 0 && t.sinceReset(n.parent):
-		s.mark = s.mark&invalid | t.resets
+		t.ids.setMark(n.id, t.ids.mark(n.id)&invalid|t.resets)
+	} else if t.resets > 0 && t.sinceReset(n.parent) {
+		t.ids.setMark(n.id, t.ids.mark(n.id)&invalid|t.resets)
 	}
 	if t.Report == nil {
 		return
 	}
 	if first >= 0 {
-		was, code := &t.nodes[first], DuplicateOther
+		was, code := t.nodes.at(first), DuplicateOther
 		if was.hash == n.hash && was.size == n.size {
 			code = DuplicateSame
 		}
-		t.Report(Finding{Code: code, At: n.place(), Byte: n.offset, ID: string(e.ID), Other: was.place()})
+		t.Report(Finding{Code: code, At: n.place(), Byte: n.offset(), ID: string(e.ID), Other: was.place()})
 	}
 	if n.parent < 0 && n.bits&leafRow == 0 && t.canonical(n.kind) {
 		if t.roots++; t.roots > 1 {
@@ -284,15 +295,15 @@ func (t *Tree) push(e *Entry, n node) {
 
 func (t *Tree) report(c Code, i int32, why string) {
 	if t.Report != nil {
-		n := &t.nodes[i]
-		t.Report(Finding{Code: c, At: n.place(), Byte: n.offset, ID: string(t.ids.name(n.id)), Why: why})
+		n := t.nodes.at(i)
+		t.Report(Finding{Code: c, At: n.place(), Byte: n.offset(), ID: string(t.ids.name(n.id)), Why: why})
 	}
 }
 
 // at is the node that an id names, nil if no row has it.
 func (t *Tree) at(id int32) *node {
 	if i := t.index(id); i >= 0 {
-		return &t.nodes[i]
+		return t.nodes.at(i)
 	}
 	return nil
 }
@@ -301,7 +312,7 @@ func (t *Tree) index(id int32) int32 {
 	if id < 0 {
 		return none
 	}
-	return t.ids.syms[id].node
+	return t.ids.syms.at(id).node
 }
 
 // target passes through leaf rows to the row that they stand for.
@@ -333,8 +344,8 @@ func (t *Tree) targetFar(id int32) int32 {
 // parent. loop tells that the parents went in a circle, of which each row is met
 // once.
 func (t *Tree) path(id int32) (path []int32, loop bool) {
-	met := make([]uint64, (len(t.nodes)+63)/64)
-	for i := t.index(id); i >= 0; i = t.index(t.nodes[i].parent) {
+	met := make([]uint64, (t.nodes.n+63)/64)
+	for i := t.index(id); i >= 0; i = t.index(t.nodes.at(i).parent) {
 		if met[i>>6]&(1<<(i&63)) != 0 {
 			loop = true
 			break
@@ -353,7 +364,7 @@ func (t *Tree) branch(id int32) (branch []int32, loop bool) {
 	path, loop := t.path(id)
 	branch = path[:0]
 	for _, i := range path {
-		if t.canonical(t.nodes[i].kind) {
+		if t.canonical(t.nodes.at(i).kind) {
 			branch = append(branch, i)
 		}
 	}
@@ -389,7 +400,7 @@ func (t *Tree) History() (rows []Place, kept int) {
 	}
 	branch, _ := t.branch(t.leaf)
 	reset := len(branch) - 1
-	for reset >= 0 && t.nodes[branch[reset]].kind != Reset {
+	for reset >= 0 && t.nodes.at(branch[reset]).kind != Reset {
 		reset--
 	}
 	if reset < 0 {
@@ -402,15 +413,15 @@ func (t *Tree) History() (rows []Place, kept int) {
 // Tips are the ids of the rows that end a branch: those that no row names as
 // its parent, and the active leaf. In the order of the file.
 func (t *Tree) Tips() (list []string) {
-	parent := make([]bool, len(t.ids.syms))
-	for i := range t.nodes {
-		if n := &t.nodes[i]; n.parent >= 0 && n.bits&leafRow == 0 {
+	parent := make([]bool, t.ids.syms.n)
+	for i := range int32(t.nodes.n) {
+		if n := t.nodes.at(i); n.parent >= 0 && n.bits&leafRow == 0 {
 			parent[n.parent] = true
 		}
 	}
-	for i := range t.nodes {
-		n := &t.nodes[i]
-		if n.bits&leafRow == 0 && t.index(n.id) == int32(i) && (!parent[n.id] || n.id == t.leaf) {
+	for i := range int32(t.nodes.n) {
+		n := t.nodes.at(i)
+		if n.bits&leafRow == 0 && t.index(n.id) == i && (!parent[n.id] || n.id == t.leaf) {
 			list = append(list, string(t.ids.name(n.id)))
 		}
 	}
@@ -445,15 +456,15 @@ type Counts struct{ Stored, Active int }
 
 // Messages counts the rows that hold a message.
 func (t *Tree) Messages() (c Counts) {
-	for i := range t.nodes {
-		if t.nodes[i].bits&speaks != 0 {
+	for i := range int32(t.nodes.n) {
+		if t.nodes.at(i).bits&speaks != 0 {
 			c.Stored++
 		}
 	}
 	if t.begun {
 		branch, _ := t.branch(t.leaf)
 		for _, i := range branch {
-			if t.nodes[i].bits&speaks != 0 {
+			if t.nodes.at(i).bits&speaks != 0 {
 				c.Active++
 			}
 		}
@@ -467,12 +478,14 @@ func (t *Tree) places(path []int32) []Place {
 	}
 	rows := make([]Place, len(path))
 	for i, n := range path {
-		rows[i] = t.nodes[n].place()
+		rows[i] = t.nodes.at(n).place()
 	}
 	return rows
 }
 
-func (n *node) place() Place { return Place{int(n.line), n.offset, int(n.size)} }
+func (n *node) offset() int64 { return int64(n.high)<<32 | int64(n.low) }
+
+func (n *node) place() Place { return Place{int(n.line), n.offset(), int(n.size)} }
 
 // Check reports what can be told only when all rows are known: parents that are
 // not there, circles, compactions beside another that was continued, and kept
@@ -481,67 +494,62 @@ func (t *Tree) Check() {
 	if t.Report == nil {
 		return
 	}
-	children := make([]int32, len(t.nodes))
-	for i := range t.nodes {
-		n := &t.nodes[i]
-		if p := t.index(n.parent); p >= 0 {
-			children[p]++
+	for i := range int32(t.nodes.n) {
+		t.nodes.at(i).bits &^= continued | open | done | looped
+	}
+	for i := range int32(t.nodes.n) {
+		if p := t.at(t.nodes.at(i).parent); p != nil {
+			p.bits |= continued
 		}
 	}
-	loops := t.loops()
+	t.loops()
 	alive := map[int32]int32{} // parent: the compaction that was continued
-	for i := range t.nodes {
-		if n := &t.nodes[i]; n.kind == Compaction && children[i] > 0 {
-			alive[n.parent] = int32(i)
+	for i := range int32(t.nodes.n) {
+		if n := t.nodes.at(i); n.kind == Compaction && n.bits&continued != 0 {
+			alive[n.parent] = i
 		}
 	}
-	for i := range t.nodes {
-		n := &t.nodes[i]
+	for i := range int32(t.nodes.n) {
+		n := t.nodes.at(i)
 		if n.parent >= 0 && t.at(n.parent) == nil {
-			t.report(OrphanParent, int32(i), "no row has the id "+strconv.Quote(string(t.ids.name(n.parent))))
+			t.report(OrphanParent, i, "no row has the id "+strconv.Quote(string(t.ids.name(n.parent))))
 		}
-		if loops[i] {
-			t.report(Cycle, int32(i), "")
+		if n.bits&looped != 0 {
+			t.report(Cycle, i, "")
 		}
-		if n.kind == Compaction && children[i] == 0 && n.id != t.leaf {
+		if n.kind == Compaction && n.bits&continued == 0 && n.id != t.leaf {
 			if other, ok := alive[n.parent]; ok {
 				t.Report(Finding{
-					Code: DeadCompaction, At: n.place(), Byte: n.offset, ID: string(t.ids.name(n.id)),
-					Other: t.nodes[other].place(),
+					Code: DeadCompaction, At: n.place(), Byte: n.offset(), ID: string(t.ids.name(n.id)),
+					Other: t.nodes.at(other).place(),
 				})
 			}
 		}
-		if id, ok := t.kept[int32(i)]; ok && t.at(id) == nil {
-			t.report(FirstKept, int32(i), "no row has the id "+strconv.Quote(string(t.ids.name(id))))
+		if id, ok := t.kept[i]; ok && t.at(id) == nil {
+			t.report(FirstKept, i, "no row has the id "+strconv.Quote(string(t.ids.name(id))))
 		}
 	}
 }
 
-// loops marks the rows that are their own ancestors, each looked at once.
-func (t *Tree) loops() []bool {
-	in := make([]bool, len(t.nodes))
-	const fresh, open, done = 0, 1, 2
-	state := make([]uint8, len(t.nodes))
-	var walk []int32
-	for start := range t.nodes {
-		walk = walk[:0]
-		i := int32(start)
-		for i >= 0 && state[i] == fresh {
-			state[i] = open
-			walk = append(walk, i)
-			i = t.index(t.nodes[i].parent)
+// loops marks the rows that are their own ancestors, each looked at once, and
+// needs no memory for it.
+func (t *Tree) loops() {
+	for start := range int32(t.nodes.n) {
+		i := start
+		for i >= 0 && t.nodes.at(i).bits&(open|done) == 0 {
+			n := t.nodes.at(i)
+			n.bits |= open
+			i = t.index(n.parent)
 		}
-		if i >= 0 && state[i] == open {
-			for k := len(walk) - 1; k >= 0; k-- {
-				in[walk[k]] = true
-				if walk[k] == i {
-					break
-				}
-			}
+		for i >= 0 && t.nodes.at(i).bits&(open|looped) == open { // once around
+			n := t.nodes.at(i)
+			n.bits |= looped
+			i = t.index(n.parent)
 		}
-		for _, w := range walk {
-			state[w] = done
+		for i = start; i >= 0 && t.nodes.at(i).bits&open != 0; {
+			n := t.nodes.at(i)
+			n.bits = n.bits&^open | done
+			i = t.index(n.parent)
 		}
 	}
-	return in
 }
