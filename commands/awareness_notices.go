@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"oc/awareness"
+	"oc/commands/term"
 	"oc/gateway"
 	"oc/store/span"
 )
@@ -78,6 +79,9 @@ func showNotices(ctx context.Context, c *Call) error {
 		})
 	}
 	if err := s.read(ctx, look); err != nil {
+		if c.Bool("ack") {
+			return s.refused(ctx, err)
+		}
 		return err
 	}
 	if c.Bool("ack") && len(n.pending) > 0 {
@@ -155,11 +159,11 @@ func (n *noticeList) text(c *Call) {
 	for _, w := range n.pending {
 		notice, _ := w.Notice()
 		c.Out.Printf("%s\n", notice.Text())
-		line := fmt.Sprintf("  behind by %d, up to version %d", w.Behind, w.Material)
+		line := fmt.Sprintf("behind by %d, up to version %d", w.Behind, w.Material)
 		if w.State == awareness.Dormant {
 			line += "; dormant: OpenClaw does not tell it (oc awareness watches says why)"
 		}
-		c.Out.Printf("%s\n", line)
+		c.Out.Printf("%s\n", term.Styled(term.Wrap(line, c.Out.Width(), "  ")))
 	}
 	if c.Bool("ack") {
 		c.Out.Printf("\nAcknowledged: %d of %d.\n", len(n.acked), len(n.pending))

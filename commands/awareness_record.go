@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"oc/awareness"
@@ -24,12 +25,12 @@ func awarenessRecord() *Command {
 			"A gateway that runs does not learn of it at once: it tells watchers at its next start, or when it records an event of that session itself. The summary is one short line that says what happened, " +
 			"never the content of a message.",
 		Flags: []Flag{
-			{Name: "kind", Value: "KIND", Help: "what happened; only human_direct_message, upstream_missing and goal_changed are told to watchers", Takes: "a kind such as " + awareness.GoalChanged, Check: isWord},
+			{Name: "kind", Value: "KIND", Help: "what happened; only human_direct_message, upstream_missing and goal_changed are told to watchers", Takes: "a kind such as " + awareness.GoalChanged, Check: isName},
 			{Name: "actor", Value: "TYPE", Help: "who did it; else human for a human_direct_message, system for others", Choices: []string{"human", "agent", "system"}},
-			{Name: "actor-id", Value: "ID", Help: "which one, such as a session key; a watcher of that key is not told. For an agent it is else OC_SESSION"},
+			{Name: "actor-id", Value: "ID", Help: "which one, such as a session key; a watcher of that key is not told. For an agent it is else OC_SESSION", Takes: nameTakes, Check: isName},
 			{Name: "summary", Value: "TEXT", Help: "what happened, in one short line", Takes: "one line of 1 to 300 characters", Check: isSummary},
-			{Name: "dedupe-key", Value: "TEXT", Help: "do nothing if an event with this key was recorded already"},
-			{Name: "run-id", Value: "ID", Help: "the run that it belongs to"},
+			{Name: "dedupe-key", Value: "TEXT", Help: "do nothing if an event with this key was recorded already", Takes: nameTakes, Check: isName},
+			{Name: "run-id", Value: "ID", Help: "the run that it belongs to", Takes: nameTakes, Check: isName},
 			{Name: "outcome", Value: "WORD", Help: "how a run_failed ended", Choices: []string{"error", "timeout", "cancelled"}},
 			{Name: "agent", Value: "ID", Help: "the agent that TARGET belongs to, where its key does not say it"},
 		},
@@ -42,8 +43,25 @@ func awarenessRecord() *Command {
 	}
 }
 
-func isSummary(s string) bool {
-	return strings.TrimSpace(s) != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= summaryChars && !strings.ContainsAny(s, "\r\n\u2028\u2029")
+func isSummary(s string) bool { return isLine(s, summaryChars) }
+
+// What others are to read in one line, their models too.
+const nameTakes = "1 to 500 characters in one line"
+
+func isName(s string) bool { return isLine(s, 500) }
+
+// nameable is an error where the key of a session that no store has would not be one line in a notice.
+func (s *subject) nameable() error {
+	if s.row == nil && !isName(s.word) {
+		return Usagef("%q is not the key of a session: a key has %s", s.word, nameTakes)
+	}
+	return nil
+}
+
+// isLine says whether a text is one line of so many characters at most, and not blank.
+func isLine(s string, most int) bool {
+	return strings.TrimSpace(s) != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= most &&
+		!strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' })
 }
 
 // recorded is what came of a record.
@@ -65,6 +83,9 @@ func recordEvent(ctx context.Context, c *Call) error {
 		return err
 	}
 	target, err := c.subject(ctx, s.cfg, c.Arg(0), c.String("agent"))
+	if err == nil {
+		err = target.nameable()
+	}
 	if err != nil {
 		return err
 	}

@@ -145,13 +145,16 @@ func withRemedy(err error, remedy string) error { return &remedied{err, remedy} 
 func (e *remedied) Error() string { return e.error.Error() + "; " + e.remedy }
 func (e *remedied) Unwrap() error { return e.error }
 
-// blame names who holds a database that is busy, where that can be known.
+// blame is an error of a reader: it names who holds a database that is busy, where that can be known, and what helps one that is damaged.
 func (s *signals) blame(ctx context.Context, err error) error {
-	if !errors.Is(err, sqlfile.ErrBusy) {
+	switch {
+	case errors.Is(err, sqlfile.ErrCorrupt), errors.Is(err, sqlfile.ErrNotDatabase):
+		return &Error{Exit: ExitFailed, Code: "damaged", Err: withRemedy(err, "openclaw doctor may mend it, or put a copy of it back")}
+	case !errors.Is(err, sqlfile.ErrBusy):
 		return err
 	}
-	if p := lock.ProbeSQLite(s.path); p.PID != 0 {
-		return Busyf("%w: process %d holds it; try again", err, p.PID)
+	if pid := lock.SQLiteWriter(s.path); pid != 0 {
+		return Busyf("%w: process %d holds it; try again", err, pid)
 	}
 	if o := s.call.owner(ctx, s.cfg); o.PID != 0 {
 		return Busyf("%w: probably the %s, process %d; try again", err, or(o.Role, "gateway"), o.PID)

@@ -34,6 +34,11 @@ func addWatch(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
+	for _, end := range []*subject{watcher, target} {
+		if err := end.nameable(); err != nil {
+			return err
+		}
+	}
 	world := s.world(ctx, false)
 	var kept bool
 	var made awareness.Watch

@@ -167,13 +167,24 @@ func watchTable(c *Call, all []awareness.Watch) {
 	t := c.Out.Table(
 		term.Column{Head: "State", Style: stateStyle}, term.Column{Head: "Watcher", Cut: term.Middle, Min: 14}, term.Column{Head: "Target", Cut: term.Middle, Min: 14},
 		term.Column{Head: "Why", Drop: 2}, term.Column{Head: "Seen", Right: true}, term.Column{Head: "Head", Right: true}, term.Column{Head: "Behind", Right: true},
-		term.Column{Head: "Expires", Right: true, Drop: 3}, term.Column{Head: "Notes", Cut: term.End, Min: 8, Drop: 1},
+		term.Column{Head: "Expires", Right: true, Drop: 3}, term.Column{Head: "Notes"},
 	)
 	found := map[awareness.Finding]bool{}
 	for _, w := range all {
+		for _, f := range w.Findings {
+			found[f] = true
+		}
+	}
+	number := map[awareness.Finding]string{} // what is odd is told below, once
+	for _, f := range watchFindings {
+		if found[f.name] {
+			number[f.name] = decimal(int64(len(number) + 1))
+		}
+	}
+	for _, w := range all {
 		var notes []string
 		for _, f := range w.Findings {
-			notes, found[f] = append(notes, string(f)), true
+			notes = append(notes, number[f])
 		}
 		expires := term.Unknown
 		if at, known := w.Expires(); known {
@@ -189,8 +200,8 @@ func watchTable(c *Call, all []awareness.Watch) {
 	}
 	c.Out.Printf("\n")
 	for _, f := range watchFindings {
-		if found[f.name] {
-			c.Out.Printf("%s\n", term.Styled(term.Wrap(string(f.name)+": "+f.means, c.Out.Width(), "  ")))
+		if n := number[f.name]; n != "" {
+			c.Out.Printf("%s\n", term.Styled(term.Wrap(n+" "+string(f.name)+": "+f.means, c.Out.Width(), "  ")))
 		}
 	}
 }

@@ -142,5 +142,5 @@ func (d *deltas) text(c *Call) {
 	default:
 		todo = "nothing changed, as far as was recorded"
 	}
-	c.Out.Printf("Next: %s\n", todo)
+	c.next(todo)
 }

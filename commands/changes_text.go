@@ -49,7 +49,13 @@ func (a *delta) text(c *Call) {
 		out.Printf("\nChanges after version %d:\n", a.after)
 		eventTable(c, a.Events, false)
 	}
-	out.Printf("\nNext: %s\n", a.todo())
+	out.Printf("\n")
+	c.next(a.todo())
+}
+
+// next ends an answer with what to do.
+func (c *Call) next(todo string) {
+	c.Out.Printf("%s\n", term.Styled(term.Wrap("Next: "+todo, c.Out.Width(), "")))
 }
 
 // todo is what to do, in one line.
@@ -86,7 +92,7 @@ func eventTable(c *Call, events []awareness.Event, several bool) {
 	if several {
 		columns = append(columns, term.Column{Head: "Session", Cut: term.Middle, Min: 20})
 	}
-	columns = append(columns, term.Column{Head: "Kind"}, term.Column{Head: "By", Cut: term.Middle, Min: 6}, term.Column{Head: "Summary", Cut: term.End, Min: 16}, term.Column{Head: "Note", Drop: 1})
+	columns = append(columns, term.Column{Head: "Kind"}, term.Column{Head: "By", Cut: term.End, Min: 6}, term.Column{Head: "Summary", Cut: term.End, Min: 16}, term.Column{Head: "Note", Drop: 1})
 	t := c.Out.Table(columns...)
 	for _, e := range events {
 		when := term.Unknown

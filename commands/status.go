@@ -379,6 +379,7 @@ func glance(ctx context.Context, c *Call) error {
 	case stuck > 0:
 		next = "oc sessions --stuck --all-agents lists those that do not seem to run; oc status says why"
 	}
-	c.Out.Printf("\n%s\n", term.Styled(term.Wrap("Next: "+next, c.Out.Width(), "")))
+	c.Out.Printf("\n")
+	c.next(next)
 	return s.remarks(c)
 }

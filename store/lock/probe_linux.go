@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 )
@@ -66,6 +67,36 @@ func ProbeSQLite(path string) Probe {
 		return Probe{State: Unlocked}
 	}
 	return Probe{State: Locked, PID: max(int(flock.Pid), 0)}
+}
+
+// Where a writer's lock is: behind the readers' of the database, or in the -shm of one with a write-ahead log.
+const (
+	pendingByte  = 0x40000000
+	walWriteByte = 120
+)
+
+// SQLiteWriter is another process that has a write transaction on the SQLite
+// file at path, whose symlinks are followed; 0 where there is none, or none
+// can be seen. It opens nothing.
+func SQLiteWriter(path string) (pid int) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	for _, where := range []struct {
+		suffix      string
+		first, last uint64
+	}{{"", pendingByte, sharedFirst + sharedSize - 1}, {"-shm", walWriteByte, walWriteByte}} {
+		info, err := os.Stat(path + where.suffix)
+		if err != nil {
+			continue
+		}
+		for _, l := range locks(info.Sys().(*syscall.Stat_t).Ino) {
+			if l.write && l.pid != os.Getpid() && l.first <= where.last && l.last >= where.first {
+				return l.pid
+			}
+		}
+	}
+	return 0
 }
 
 // held is one line of /proc/locks.

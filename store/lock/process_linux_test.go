@@ -236,7 +236,19 @@ func TestProbe(t *testing.T) {
 			t.Errorf("locked: %+v, want process %d", p, pid)
 		}
 	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, link} {
+		if got := SQLiteWriter(name); got != pid {
+			t.Errorf("%s is written by %d, want process %d", name, got, pid)
+		}
+	}
 	end()
+	if got := SQLiteWriter(path) + SQLiteWriter(dir+"/none"); got != 0 {
+		t.Errorf("written by %d", got)
+	}
 	if p := ProbeSQLite(path); p.State != Unlocked {
 		t.Errorf("given back: %+v", p)
 	}

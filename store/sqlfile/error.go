@@ -86,9 +86,17 @@ func wrap(path, doing string, err error) error {
 			if why := denied(path); errors.As(why, &pathErr) {
 				e.Err, e.Detail = why, pathErr.Err.Error()
 			}
+		case lib.SQLITE_READONLY:
+			e.Err = &fs.PathError{Op: doing, Path: e.Path, Err: fs.ErrPermission}
+			e.Detail = "it, or the directory that it is in, cannot be written to by this user"
+		case lib.SQLITE_FULL:
+			e.Detail = "there is no room left on the disk"
 		case lib.SQLITE_IOERR:
-			if rc == lib.SQLITE_IOERR_SHORT_READ {
+			switch rc {
+			case lib.SQLITE_IOERR_SHORT_READ:
 				e.Kind, e.Detail = ErrCorrupt, "it is cut short"
+			case lib.SQLITE_IOERR_SHMSIZE:
+				e.Detail = "there is no room left on the disk for its shared memory"
 			}
 		}
 	case errors.As(err, &pathErr):

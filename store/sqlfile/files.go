@@ -21,7 +21,30 @@ func resolve(path string) (string, error) {
 	if err == nil {
 		real, err = filepath.EvalSymlinks(real)
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if to := dangling(path); to != "" { // a disk that is not there, say: nobody knows what is on it
+			return "", &Error{Path: path, Doing: "open", Detail: "a link on the way leads to " + to + ", which does not exist"}
+		}
+	}
 	return real, wrap(path, "open", err)
+}
+
+// dangling is where the link leads, of the last that is there on the way to path, if that does not exist.
+func dangling(path string) (to string) {
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		info, err := os.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
+			continue
+		}
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			return ""
+		}
+		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
+			return ""
+		}
+		to, _ = os.Readlink(at)
+		return to
+	}
 }
 
 // fileID says which file it is, whatever its name.
