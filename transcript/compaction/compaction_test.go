@@ -254,3 +254,26 @@ func TestSplitKeepsPairs(t *testing.T) {
 		}
 	})
 }
+
+func TestOverflowAsOpenClaw(t *testing.T) {
+	lines(t, "overflow-errors.jsonl", func(_ string, line []byte) {
+		var c struct {
+			Error    *string
+			Expected struct {
+				IsContextOverflowError, IsLikelyContextOverflowError, IsCompactionFailureError, RuntimeIsContextOverflow bool
+				ObservedTokens                                                                                           int
+			}
+		}
+		if err := json.Unmarshal(line, &c); err != nil {
+			t.Fatal(err)
+		}
+		if c.Error == nil {
+			return // see TestFullAsOpenClaw
+		}
+		e := c.Expected
+		want := Overflow{e.IsContextOverflowError, e.IsLikelyContextOverflowError, e.RuntimeIsContextOverflow, e.IsCompactionFailureError, e.ObservedTokens}
+		if got := ReadOverflow(*c.Error); got != want {
+			t.Errorf("%s:\n got %+v\nwant %+v", *c.Error, got, want)
+		}
+	})
+}
