@@ -22,6 +22,7 @@ var rooms = [][]string{
 	{"store"},
 	{"store/jsonfile", "store/agentdb", "store/lifecycle"},
 	{"store/row"},
+	{"transcript/compaction"},
 	{"transcript"},
 	{"transcript/visible", "transcript/provider", "config"},
 	{"config/json5"},

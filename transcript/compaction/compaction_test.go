@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"oc/config"
 	"oc/transcript"
 )
 
@@ -268,12 +271,181 @@ func TestOverflowAsOpenClaw(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.Error == nil {
-			return // see TestFullAsOpenClaw
+			var c struct {
+				Name    string
+				Message struct {
+					StopReason string
+					Usage      json.RawMessage
+				}
+				ContextWindow int
+				Expected      struct{ RuntimeIsContextOverflow bool }
+			}
+			if err := json.Unmarshal(line, &c); err != nil {
+				t.Fatal(err)
+			}
+			if got := Silent(c.Message.StopReason, c.Message.Usage, c.ContextWindow); got != c.Expected.RuntimeIsContextOverflow {
+				t.Errorf("%s: %v", c.Name, got)
+			}
+			return
 		}
 		e := c.Expected
 		want := Overflow{e.IsContextOverflowError, e.IsLikelyContextOverflowError, e.RuntimeIsContextOverflow, e.IsCompactionFailureError, e.ObservedTokens}
 		if got := ReadOverflow(*c.Error); got != want {
 			t.Errorf("%s:\n got %+v\nwant %+v", *c.Error, got, want)
+		}
+	})
+}
+
+// block is the configuration's agents.defaults with the given JSON as its compaction.
+func block(t *testing.T, compaction string) *config.Node {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "openclaw.json"), []byte(`{"agents":{"defaults":{"compaction":`+compaction+`}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(config.Options{Env: func(string) string { return "" }, Cwd: dir, Home: dir, StateDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ := c.Value("agents", "defaults")
+	return n
+}
+
+func TestFlushAndSettingsAsOpenClaw(t *testing.T) {
+	seen := map[string]int{}
+	lines(t, "memory-flush.jsonl", func(kind string, line []byte) {
+		seen[kind]++
+		var c struct {
+			Name       string
+			Compaction json.RawMessage
+			Cfg        struct {
+				Agents struct {
+					Defaults struct{ Compaction json.RawMessage }
+				}
+			}
+			ContextTokenBudget int
+			Params             struct {
+				ContextWindowTokens, ReserveTokensFloor, SoftThresholdTokens int
+				TokenCount                                                   float64
+				Entry                                                        struct {
+					TotalTokens, CompactionCount float64
+					TotalTokensFresh             *bool
+					MemoryFlushCompactionCount   *float64
+				}
+			}
+			Expected json.RawMessage
+		}
+		if err := json.Unmarshal(line, &c); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(kind+"/"+c.Name, func(t *testing.T) {
+			want := func(v any) {
+				t.Helper()
+				if err := json.Unmarshal(c.Expected, v); err != nil {
+					t.Fatal(err)
+				}
+			}
+			switch kind {
+			case "gate":
+				p, e := c.Params, c.Params.Entry
+				n := Counters{Total: e.TotalTokens, Fresh: e.TotalTokensFresh == nil || *e.TotalTokensFresh, Compactions: e.CompactionCount}
+				if e.MemoryFlushCompactionCount != nil {
+					n.Flushed, n.HasFlushed = *e.MemoryFlushCompactionCount, true
+				}
+				var w struct {
+					Threshold, TotalTokens                             *int
+					ShouldRunMemoryFlush, ShouldRunPreflightCompaction bool
+				}
+				want(&w)
+				g := Check(n, p.ContextWindowTokens, p.ReserveTokensFloor, p.SoftThresholdTokens, p.TokenCount)
+				if g.Known != (w.Threshold != nil) || g.Known && (g.Threshold != *w.Threshold || g.Tokens != *w.TotalTokens) || g.Flush != w.ShouldRunMemoryFlush || g.Compact != w.ShouldRunPreflightCompaction {
+					t.Errorf("%+v, want %s", g, c.Expected)
+				}
+			case "settings":
+				var w struct {
+					Compaction struct{ ReserveTokens, KeepRecentTokens int }
+				}
+				want(&w)
+				if s := Read(block(t, string(c.Compaction)), c.ContextTokenBudget); s.Reserve != w.Compaction.ReserveTokens || s.Keep != w.Compaction.KeepRecentTokens {
+					t.Errorf("reserve %d, keep %d; want %+v", s.Reserve, s.Keep, w.Compaction)
+				}
+			case "maxActiveTranscriptBytes":
+				var w int64
+				want(&w)
+				if s := Read(block(t, string(c.Compaction)), 0); s.MaxBytes != w {
+					t.Errorf("%d, want %d", s.MaxBytes, w)
+				}
+			case "plan":
+				raw := string(c.Cfg.Agents.Defaults.Compaction)
+				if raw == "" {
+					raw = "{}"
+				}
+				var w struct {
+					SoftThresholdTokens, ReserveTokensFloor int
+					ForceFlushTranscriptBytes               int64
+					Model                                   string
+				}
+				want(&w)
+				s := Read(block(t, raw), 0)
+				if s.Flush.Soft != w.SoftThresholdTokens || s.Floor != w.ReserveTokensFloor || s.Flush.Bytes != w.ForceFlushTranscriptBytes || s.Flush.Model != w.Model {
+					t.Errorf("%+v, want %s", s, c.Expected)
+				}
+			}
+		})
+	})
+	for kind, n := range map[string]int{"gate": 16, "settings": 15, "maxActiveTranscriptBytes": 6, "plan": 2} {
+		if seen[kind] != n {
+			t.Errorf("%d cases of %s, want %d", seen[kind], kind, n)
+		}
+	}
+}
+
+// What OpenClaw made of prompts before it sent them: the estimate, the room, and what had to give way.
+func TestWeighAsOpenClaw(t *testing.T) {
+	lines(t, "precheck-routes.jsonl", func(_ string, line []byte) {
+		var c struct {
+			Name   string
+			Params struct {
+				SystemPrompt, Prompt              string
+				ContextTokenBudget, ReserveTokens int
+				MessageSpec                       []struct {
+					Role         string
+					Len, TextLen int
+					ToolCall     bool
+				}
+			}
+			Expected struct {
+				Route                                                                                                              Route
+				EstimatedPromptTokens, PromptBudgetBeforeReserve, OverflowTokens, ToolResultReducibleChars, EffectiveReserveTokens int
+			}
+		}
+		if err := json.Unmarshal(line, &c); err != nil {
+			t.Fatal(err)
+		}
+		var said []transcript.Said
+		for _, m := range c.Params.MessageSpec {
+			text := strings.Repeat("x", m.Len)
+			raw := map[string]any{"role": m.Role, "content": text}
+			switch {
+			case m.ToolCall: // the recording does not say with what: arguments of this length make its estimate
+				raw["content"] = []any{map[string]any{"type": "toolCall", "id": "c1", "name": "read", "arguments": map[string]any{"path": "/a/b"}}}
+			case m.Role == "toolResult":
+				raw["toolCallId"], raw["toolName"] = "c1", "read"
+				raw["content"] = []any{map[string]any{"type": "text", "text": strings.Repeat("x", m.TextLen)}}
+			}
+			b, err := json.Marshal(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said = append(said, transcript.Said{Role: m.Role, Raw: b})
+		}
+		e := c.Expected
+		if got := transcript.PromptPressure(said, c.Params.SystemPrompt, c.Params.Prompt); got != e.EstimatedPromptTokens {
+			t.Errorf("%s: an estimate of %d, want %d", c.Name, got, e.EstimatedPromptTokens)
+		}
+		p := Weigh(e.EstimatedPromptTokens, c.Params.ContextTokenBudget, c.Params.ReserveTokens, e.ToolResultReducibleChars)
+		if want := (Precheck{e.Route, e.PromptBudgetBeforeReserve, e.OverflowTokens, e.EffectiveReserveTokens}); p != want {
+			t.Errorf("%s: %+v, want %+v", c.Name, p, want)
 		}
 	})
 }
