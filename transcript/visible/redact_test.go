@@ -16,6 +16,7 @@ type recorded struct {
 	Rot13    bool            `json:"rot13"`
 	Input    json.RawMessage `json:"input"`
 	Expected json.RawMessage `json:"expected"`
+	Older    json.RawMessage `json:"expected_2026_7_35"` // where Expected is 2026.8.2
 }
 
 func rot13(s string) string {
