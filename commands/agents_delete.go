@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"oc/config"
+	"oc/gateway"
 	"oc/maintenance"
 	"oc/store"
 	"oc/store/row"
@@ -20,7 +21,9 @@ func agentsDelete() *Command {
 		Short: "remove an agent's sessions and directory",
 		Long: "Removes the rows and transcripts of an agent and its directory below agents, with all that is in it; oc undo brings all of it back. In a store that several agents share " +
 			"its sessions are deleted as oc sessions delete does it. Its entry and its bindings in the configuration, and its workspace, are left as they are, and told. The default agent " +
-			"stays, and so does one with a session that is in use. It asks on a terminal, and needs --yes elsewhere.",
+			"stays, and so does one with a session that is in use. It asks on a terminal, and needs --yes elsewhere.\n\n" +
+			"A running gateway does it as openclaw agents delete does: it also takes the agent's entry and its bindings out of the configuration and moves its directory and its workspace to " +
+			"the trash. What goes beyond oc's own plan is told.",
 		Flags: []Flag{dryFlag, yesFlag, keepUndoFlag, purgeFlag, besideGatewayFlag},
 		Examples: []Example{
 			{"oc agents delete garden --dry-run", "what would go"},
@@ -47,9 +50,6 @@ func deleteAgent(ctx context.Context, c *Call) error {
 	if err != nil {
 		return changeError(storeError(s, err), nil)
 	}
-	if err := changeable(s); err != nil {
-		return err
-	}
 	if s.Other != nil && s.Other.Rows != 0 {
 		return Refusef("agent %s has sessions in the database %s too; this oc changes stores of the file era only, nothing was changed", a.id, s.Other.Path)
 	}
@@ -75,8 +75,15 @@ func deleteAgent(ctx context.Context, c *Call) error {
 			c.Warnf("%s stays: it is neither a file nor a directory of OpenClaw's", path)
 		}
 		return maintenance.RemoveAgent(snapshot, keys, f, c.Now())
-	}}
-	return c.apply(ctx, cfg, v, []changed{{cleaned: cleaned{target: a.target}, keys: keys, left: a.left(cfg)}}, fmt.Sprintf("agent %s with %s", a.id, plural(len(keys), "session", "sessions")))
+	}, once: true, ask: func(asked) gateway.Request { return gateway.DeleteAgent{Agent: a.id} }, besides: []string{cfg.ConfigFile}}
+	// A gateway takes more than oc does; what is left is asked again then.
+	v.leaves = func() []string {
+		if cfg, err = c.load(); err != nil {
+			return nil
+		}
+		return a.left(cfg)
+	}
+	return c.apply(ctx, cfg, v, []changed{{cleaned: cleaned{target: a.target}, from: s, keys: keys, left: a.left(cfg)}}, fmt.Sprintf("agent %s with %s", a.id, plural(len(keys), "session", "sessions")))
 }
 
 // oneAgent is an agent, configured or on disk.

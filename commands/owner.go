@@ -2,12 +2,15 @@ package commands
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"oc/config"
 	"oc/gateway"
+	"oc/maintenance"
 	"oc/store"
 	"oc/store/lock"
 	"oc/store/row"
@@ -34,6 +37,66 @@ func (c *Call) where(cfg *config.Config) gateway.Where {
 		w.LockRoot = filepath.Join(profile, "AppData", "Local", "OpenClaw", "locks")
 	}
 	return w
+}
+
+// way decides who makes a change (the delegation rule, see gateway.Decide): a connection means that the gateway of this state does, none
+// that oc does it itself. The error says why nobody does. index is the store that --store named, and sqlite says that sessions in a
+// database are to change. The caller closes the connection.
+func (c *Call) way(ctx context.Context, cfg *config.Config, index string, sqlite bool, scopes ...string) (*gateway.Conn, error) {
+	w := c.where(cfg)
+	has := func(flag string) bool { return find(c.Path[len(c.Path)-1].Flags, "--"+flag) != nil && c.Given(flag) }
+	f := gateway.Flags{Offline: c.Bool("offline"), Store: has("store"), BesideGateway: has("beside-gateway"), SQLite: sqlite}
+	var o gateway.Options
+	switch {
+	case f.Store && index != "" && !sameDir(maintenance.Home(cfg, index), cfg.StateDir):
+		w.StateDir, w.StateDB, w.Ports = stateOf(index), "", nil
+		w.ConfigPath, f.Offline = filepath.Join(w.StateDir, "openclaw.json"), true // nobody's address is known
+	case !f.Offline:
+		var err error
+		if o, err = c.gateway(cfg, scopes...); err != nil {
+			return nil, Refusef("%w; nothing was changed: give --offline if this state has no gateway", err)
+		}
+	}
+	conn, d := gateway.Reach(ctx, w, lock.Local(), c.Now(), o, f)
+	if ctx.Err() != nil { // the search was cut short, and its answer is none
+		if conn != nil {
+			_ = conn.Close()
+		}
+		return nil, &Error{Exit: ExitInterrupted, Err: errors.New("interrupted; nothing was changed")}
+	}
+	for _, saw := range d.Saw {
+		c.Tracef("%s", saw)
+	}
+	if err := d.Err(); err != nil {
+		return nil, gatewayError(err)
+	}
+	return conn, nil
+}
+
+// stateOf is the state directory that a store by its path belongs to: agents/<id>/sessions in it, else its own directory.
+func stateOf(index string) string {
+	dir := filepath.Dir(index)
+	if agents := filepath.Dir(filepath.Dir(dir)); filepath.Base(agents) == "agents" {
+		return filepath.Dir(agents)
+	}
+	return dir
+}
+
+func sameDir(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return a == b || errX == nil && errY == nil && os.SameFile(x, y)
+}
+
+// alone refuses while a gateway owns the state, or may: what is to be done cannot be handed to one.
+func (c *Call) alone(ctx context.Context, cfg *config.Config, what, index string) error {
+	conn, err := c.way(ctx, cfg, index, false, gateway.Read)
+	if err != nil || conn == nil {
+		return err
+	}
+	_ = conn.Close()
+	return &Error{Exit: ExitRefused, Code: "owned", Err: fmt.Errorf(
+		"nothing was changed: the gateway of this state lives, and %s cannot be done through it: stop it first%s", what, map[bool]string{true: ", or give --beside-gateway"}[find(c.Path[len(c.Path)-1].Flags, "--beside-gateway") != nil])}
 }
 
 // judge says whether a row that claims to run does.

@@ -77,7 +77,7 @@ func TestCleanupText(t *testing.T) {
 	}
 	want(t, "the tree", tree(t, state), before)
 	whole(t, store)
-	has(run("--older-than", "1d", "--enforce"), "Done: 1 row and 1 file changed, ")
+	has(run("--older-than", "1d", "--enforce"), "Done locally: 1 row and 1 file changed, ")
 }
 
 // A store that no agent of --all-agents can have cleaned leaves no blank line in front of the others.

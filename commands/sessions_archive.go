@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 
+	"oc/gateway"
 	"oc/maintenance"
 )
 
@@ -22,6 +23,8 @@ func sessionsArchive() *Command {
 		Run: func(ctx context.Context, c *Call) error {
 			return c.change(ctx, verb{past: "archived", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 				return maintenance.Archive(s, keys, c.Now())
+			}, scope: gateway.Write, ask: func(k asked) gateway.Request {
+				return gateway.Patch{Key: k.key, Agent: k.agent, ExpectedSessionID: k.sure, Fields: map[string]any{"archived": true}}
 			}}, c.Args)
 		},
 	}

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,6 +64,10 @@ type cleaned struct {
 	target store.Target
 	done   *maintenance.Done
 	err    error
+	via    string // viaLocal or viaGateway; "" for a dry run
+
+	answer  json.RawMessage // of a gateway that made its own cleanup
+	unasked []string        // what a gateway was not asked to do
 }
 
 func cleanup(ctx context.Context, c *Call) error {
@@ -95,15 +100,22 @@ func cleanup(ctx context.Context, c *Call) error {
 		c.Warnf("configuration: %s", w.String())
 	}
 	dry := c.Bool("dry-run")
-	if !dry {
-		if err := c.mayChange(ctx, cfg); err != nil {
-			return err
-		}
-	}
 	w := c.worker(cfg)
 	var all []cleaned
+	if !dry {
+		conn, err := c.way(ctx, cfg, targets[0].Index, anyDatabase(targets), gateway.Admin)
+		if err != nil {
+			return err
+		}
+		if conn != nil {
+			return c.handCleanup(ctx, conn, w, targets, policy)
+		}
+	}
 	for _, t := range targets {
 		x := cleaned{target: t, done: &maintenance.Done{}}
+		if !dry {
+			x.via = viaLocal
+		}
 		if x.err = fileEra(ctx, cfg, t); x.err == nil {
 			if dry {
 				x.done, x.err = rehearse(ctx, cfg, t, policy, c.Now())
@@ -169,31 +181,6 @@ func (c *Call) line() string {
 		}
 	}
 	return strings.Join(append([]string{line}, c.Args...), " ")
-}
-
-// mayChange refuses a change while somebody else owns the state, or may.
-func (c *Call) mayChange(ctx context.Context, cfg *config.Config) error {
-	if c.Bool("beside-gateway") {
-		return nil
-	}
-	o := c.owner(ctx, cfg)
-	if ctx.Err() != nil { // the search was cut short, and its answer is none
-		return &Error{Exit: ExitInterrupted, Err: errors.New("interrupted; nothing was changed")}
-	}
-	if o.Life == gateway.None {
-		return nil
-	}
-	var why []string
-	for _, e := range o.Evidence {
-		if e.Points != gateway.None {
-			why = append(why, e.Says)
-		}
-	}
-	what := "a gateway owns the state"
-	if o.Life == gateway.Maybe {
-		what = "whether a gateway owns the state is not known"
-	}
-	return Refusef("%s (%s): nothing was changed; stop it, or give --beside-gateway to change files all the same", what, strings.Join(why, "; "))
 }
 
 // fileEra refuses what cannot be changed here yet: sessions in a database.
@@ -284,6 +271,11 @@ func (c *Call) reportCleanup(all []cleaned, p *maintenance.Policy, dry bool) err
 			continue
 		}
 		c.remarkRun(x.done)
+		c.remarkHanded(x.done)
+		for _, what := range x.unasked {
+			c.Warnf("%s", what)
+			exit = max(exit, ExitRefused)
+		}
 		if len(x.done.Skipped) > 0 {
 			exit = max(exit, ExitFailed)
 		}

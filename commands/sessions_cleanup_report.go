@@ -41,6 +41,12 @@ func cleanupDocument(p *span.Printer, all []cleaned, failed failures, policy *ma
 
 func cleanupMembers(p *span.Printer, x cleaned, dry bool, limit int) {
 	d := x.done
+	if d.Handed != nil {
+		handedCleanupMembers(p, x)
+		planMembers(p, d, limit)
+		doneMembers(p, d)
+		return
+	}
 	s := d.Plan.Summary(dry)
 	p.Key("agentId").String(s.AgentID)
 	p.Key("storePath").String(s.StorePath)
@@ -89,7 +95,7 @@ func cleanupMembers(p *span.Printer, x cleaned, dry bool, limit int) {
 	if !dry {
 		p.Key("applied").Bool(true)
 		p.Key("appliedCount").Int(int64(s.AfterCount))
-		p.Key("via").String("local")
+		p.Key("via").String(x.via)
 	}
 	p.Key("cronPruned").Int(int64(s.CronPruned))
 	p.Key("byHand").Int(int64(s.ByHand))
@@ -173,6 +179,10 @@ func planMembers(p *span.Printer, d *maintenance.Done, limit int) {
 
 // doneMembers is what came of a plan.
 func doneMembers(p *span.Printer, d *maintenance.Done) {
+	if d.Handed != nil {
+		handedMembers(p, d)
+		return
+	}
 	freed, saved := d.Freed()
 	rows, files := committed(d)
 	p.Key("committed").Object()
@@ -214,6 +224,12 @@ func committed(d *maintenance.Done) (rows, files int) {
 func cleanupText(c *Call, x cleaned, several, dry bool) {
 	d, out := x.done, c.Out
 	s := d.Plan.Summary(dry)
+	if h := d.Handed; h != nil {
+		s.AgentID, s.StorePath, s.BeforeCount, s.AfterCount = d.Plan.Agent, d.Plan.Store, h.Before, h.After
+		if mode, ok := span.Text(span.Member(x.answer, "mode")); ok {
+			s.Mode = maintenance.Mode(mode)
+		}
+	}
 	if several {
 		out.Printf("Agent: %s\n", s.AgentID)
 	}
@@ -221,7 +237,11 @@ func cleanupText(c *Call, x cleaned, several, dry bool) {
 	out.Printf("Mode: %s%s\n", string(s.Mode), map[bool]string{true: ", dry run: nothing is changed"}[dry])
 	out.Printf("Sessions: %d, %d after\n", s.BeforeCount, s.AfterCount)
 	if len(d.Plan.Actions) == 0 {
-		out.Printf("Nothing to do.\n")
+		if d.Handed == nil {
+			out.Printf("Nothing to do.\n")
+		} else {
+			handedText(c, d)
+		}
 		cleanupProtected(c, d)
 		return
 	}
@@ -265,13 +285,18 @@ func cleanupText(c *Call, x cleaned, several, dry bool) {
 	if dry {
 		return
 	}
+	if d.Handed != nil {
+		out.Printf("\n")
+		handedText(c, d)
+		return
+	}
 	if d.Plan.Empty() {
 		out.Printf("\nNothing was changed: session.maintenance.mode is warn.\n")
 		return
 	}
 	freed, saved := d.Freed()
 	rows, files := committed(d)
-	out.Printf("\nDone: %s and %s changed, %s freed, %s of that kept for undo.\n", plural(rows, "row", "rows"), plural(files, "file", "files"), term.Bytes(freed), term.Bytes(saved))
+	out.Printf("\nDone locally: %s and %s changed, %s freed, %s of that kept for undo.\n", plural(rows, "row", "rows"), plural(files, "file", "files"), term.Bytes(freed), term.Bytes(saved))
 	switch {
 	case d.Run == nil:
 	case d.Run.Purge:

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 
+	"oc/gateway"
 	"oc/maintenance"
 )
 
@@ -22,6 +23,8 @@ func sessionsDelete() *Command {
 		Run: func(ctx context.Context, c *Call) error {
 			return c.change(ctx, verb{past: "deleted", asks: true, goes: true, plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 				return maintenance.Delete(s, keys, c.Now())
+			}, ask: func(k asked) gateway.Request {
+				return gateway.Delete{Key: k.key, Agent: k.agent, ExpectedSessionID: k.id}
 			}}, c.Args)
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"oc/config"
+	"oc/gateway"
 	"oc/maintenance"
 	"oc/store/row"
 )
@@ -87,7 +88,16 @@ func patchSession(ctx context.Context, c *Call) error {
 	}
 	m := cfg.Model(config.ModelInput{Agent: agent})
 	p.Default = m.Provider + "/" + m.Model
-	return c.apply(ctx, cfg, verb{past: "changed", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+	v := verb{past: "changed", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 		return maintenance.Change(s, keys[0], p, c.Now())
-	}}, all, all[0].keys[0])
+	}}
+	if fields, odd := p.Fields(); odd != "" {
+		v.closed = "it has no call that takes the field " + odd + " out of a row"
+	} else {
+		v.scope = gateway.Patch{Fields: fields}.Scope()
+		v.ask = func(k asked) gateway.Request {
+			return gateway.Patch{Key: k.key, Agent: k.agent, ExpectedSessionID: k.sure, Fields: fields}
+		}
+	}
+	return c.apply(ctx, cfg, v, all, all[0].keys[0])
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"oc/gateway"
 	"oc/maintenance"
 )
 
@@ -27,9 +28,15 @@ func sessionsReset() *Command {
 		Exits: verbExits,
 		Run: func(ctx context.Context, c *Call) error {
 			how := maintenance.Reset{ID: uuid.NewString(), Reason: c.String("reason"), CronRun: c.Bool("cron-run"), Revision: uuid.NewString()}
-			return c.change(ctx, verb{past: "reset", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+			v := verb{past: "reset", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 				return maintenance.Begin(s, keys[0], how, c.Now())
-			}}, c.Args)
+			}, ask: func(k asked) gateway.Request {
+				return gateway.Reset{Key: k.key, Agent: k.agent, Reason: how.Reason, ExpectedSessionID: k.sure}
+			}}
+			if how.CronRun {
+				v.ask, v.closed = nil, "it has no call that begins a cron run anew (--cron-run)"
+			}
+			return c.change(ctx, v, c.Args)
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"oc/gateway"
 	"oc/maintenance"
 	"oc/store"
 	"oc/store/jsonfile"
@@ -41,17 +42,19 @@ func restoreSession(ctx context.Context, c *Call) error {
 		if err != nil {
 			return err
 		}
-		if err := changeable(r.Store()); err != nil {
-			return err
-		}
-		all := addKey(nil, r.Store().Target, r.Key)
+		all := addKey(nil, r.Store(), r.Key)
 		if err := c.sparesMain(all, "restored"); err != nil {
 			return err
 		}
 		if r.Archived() {
 			return c.apply(ctx, l.cfg, verb{past: "restored", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 				return maintenance.Unarchive(s, keys, c.Now())
+			}, scope: gateway.Write, ask: func(k asked) gateway.Request {
+				return gateway.Patch{Key: k.key, Agent: k.agent, ExpectedSessionID: k.sure, Fields: map[string]any{"archived": false}}
 			}}, all, r.Key)
+		}
+		if err := changeable(r.Store()); err != nil {
+			return err
 		}
 		return c.bringBack(ctx, l, word, r)
 	}
@@ -104,7 +107,7 @@ func (c *Call) bringBack(ctx context.Context, l *listing, word string, r *store.
 	p := found[0]
 	all := []changed{{cleaned: cleaned{target: p.target}}}
 	x := &all[0]
-	return c.apply(ctx, l.cfg, verb{past: "restored", plan: func(s *maintenance.Snapshot, _ []string) (*maintenance.Plan, error) {
+	return c.apply(ctx, l.cfg, verb{past: "restored", closed: "it has no call that brings back an archive", plan: func(s *maintenance.Snapshot, _ []string) (*maintenance.Plan, error) {
 		plan, key, inferred, err := maintenance.Restore(s, p.lost, c.Now())
 		x.keys, x.inferred, x.instead = []string{key}, inferred, ""
 		if !inferred && key != p.lost.Key {

@@ -8,6 +8,7 @@ import (
 
 	"oc/commands/term"
 	"oc/config"
+	"oc/gateway"
 	"oc/maintenance"
 	"oc/store"
 	"oc/store/lock"
@@ -21,7 +22,21 @@ type verb struct {
 	asks bool   // it needs a yes
 	plan func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error)
 	goes bool // the rows leave the store
+
+	// ask is the request by which a gateway does it to a session; nil where it has none, and closed says why.
+	ask     func(k asked) gateway.Request
+	closed  string
+	once    bool            // one request does all of it
+	scope   string          // that the requests need; "": admin
+	besides []string        // files that a gateway changes with it
+	leaves  func() []string // what is left after a gateway did it; nil: what was said before
 }
+
+// Who made a change, as results say it.
+const (
+	viaLocal   = "local"
+	viaGateway = "gateway"
+)
 
 var (
 	yesFlag     = Flag{Name: "yes", Help: "do not ask; what deletes asks, the rest goes on anyway"}
@@ -40,6 +55,41 @@ type changed struct {
 	left     []string // what stays although it has to do with what went
 	inferred bool     // the row of a restored session is not the one that was lost
 	instead  string   // the key that its saved row had, where that is in use again
+
+	from          *store.Sessions   // as it was read to find the sessions; nil where none were looked for
+	before, after map[string]string // session ids by key, of a database
+	refused       map[string]error  // by key, what the gateway did not do
+}
+
+// sqlite says that the sessions are in a database.
+func (x *changed) sqlite() bool { return x.from != nil && x.from.Era == store.SQLiteEra }
+
+// ids are the session's id before and after the change, "" where it is not there.
+func (x *changed) ids(key string) (before, after string) {
+	if x.sqlite() {
+		return x.before[key], x.after[key]
+	}
+	id := func(s *maintenance.Snapshot) string {
+		if s == nil {
+			return ""
+		}
+		r, ok := s.Row(key)
+		if !ok {
+			return ""
+		}
+		return r.ID
+	}
+	before = id(x.done.Snapshot)
+	if x.done.Handed != nil {
+		return before, id(x.done.Handed.Snapshot)
+	}
+	after = before
+	if _, value := outcome(x.done.Plan, key); value != nil {
+		if e, err := row.New(key, value); err == nil {
+			after = e.ID()
+		}
+	}
+	return before, after
 }
 
 // change does a verb to the sessions that the words on the command line name.
@@ -89,13 +139,23 @@ func (c *Call) apply(ctx context.Context, cfg *config.Config, v verb, all []chan
 				return err
 			}
 		}
-		if err := c.mayChange(ctx, cfg); err != nil {
+		conn, err := c.way(ctx, cfg, all[0].target.Index, slices.ContainsFunc(all, func(x changed) bool { return x.sqlite() }), or(v.scope, gateway.Admin))
+		if err != nil {
 			return err
+		}
+		if conn != nil {
+			return c.hand(ctx, conn, cfg, v, all)
+		}
+	}
+	for i := range all {
+		if all[i].sqlite() {
+			return changeable(all[i].from)
 		}
 	}
 	w := c.worker(cfg)
 	for i := range all {
 		x := &all[i]
+		x.via = viaLocal
 		policy := maintenance.Alone()
 		if v.goes {
 			policy = maintenance.Alone(x.keys...)
@@ -135,10 +195,7 @@ func (c *Call) named(ctx context.Context, words []string) (cfg *config.Config, a
 		if err != nil {
 			return nil, nil, c.unfit(l, err)
 		}
-		if err := changeable(r.Store()); err != nil {
-			return nil, nil, err
-		}
-		all = addKey(all, r.Store().Target, r.Key)
+		all = addKey(all, r.Store(), r.Key)
 	}
 	return l.cfg, all, nil
 }
@@ -184,11 +241,11 @@ func changeable(s *store.Sessions) error {
 }
 
 // addKey puts a key to the others of its store, once.
-func addKey(all []changed, t store.Target, key string) []changed {
-	i := slices.IndexFunc(all, func(x changed) bool { return x.target.Index == t.Index })
+func addKey(all []changed, s *store.Sessions, key string) []changed {
+	i := slices.IndexFunc(all, func(x changed) bool { return x.from.Path == s.Path })
 	if i < 0 {
 		i = len(all)
-		all = append(all, changed{cleaned: cleaned{target: t}})
+		all = append(all, changed{cleaned: cleaned{target: s.Target}, from: s})
 	}
 	if !slices.Contains(all[i].keys, key) {
 		all[i].keys = append(all[i].keys, key)
@@ -223,6 +280,14 @@ func (c *Call) reportVerb(v verb, all []changed, dry bool) error {
 		if len(x.done.Skipped) > 0 {
 			exit = max(exit, ExitFailed)
 		}
+		for _, key := range x.keys {
+			if err := x.refused[key]; err != nil {
+				c.Warnf("%s was not %s: %v", key, v.past, err)
+				status, _ := classify(gatewayError(err))
+				exit = max(exit, status)
+			}
+		}
+		c.remarkHanded(x.done)
 		for _, k := range x.done.Plan.Protected {
 			if k.Key == "" && !x.done.Plan.Empty() {
 				c.Notef("%s stays: %s", k.Target, k.Reason)
@@ -279,28 +344,23 @@ func verbDocument(p *span.Printer, v verb, all []changed, failed failures, dry b
 
 func verbMembers(p *span.Printer, v verb, x changed, dry bool) {
 	p.Key("agentId").String(x.target.Agent)
-	p.Key("storePath").String(x.target.Index)
+	p.Key("storePath").String(x.done.Plan.Store)
+	if !dry {
+		p.Key("via").String(x.via)
+	}
 	p.Key("sessions").Array()
 	for _, key := range x.keys {
 		p.Object()
 		p.Key("key").String(key)
-		before := ""
-		if r, ok := x.done.Snapshot.Row(key); ok {
-			before = r.ID
-		}
-		result, value := outcome(x.done.Plan, key)
-		after := before
-		if e, err := row.New(key, value); err == nil {
-			after = e.ID()
-		}
+		before, after := x.ids(key)
 		optional(p, "sessionId", or(before, after))
-		if before != "" && after != before {
+		if before != "" && after != "" && after != before {
 			optional(p, "newSessionId", after)
 		}
-		if result == "" {
-			result = v.past
+		p.Key("result").String(or(x.outcome(key), v.past))
+		if err := x.refused[key]; err != nil {
+			p.Key("reason").String(err.Error())
 		}
-		p.Key("result").String(result)
 		if x.inferred {
 			p.Key("inferred").Bool(true)
 		}
@@ -322,6 +382,20 @@ func verbMembers(p *span.Printer, v verb, x changed, dry bool) {
 	}
 }
 
+// outcome is what became of a session: "" where it was done as asked.
+func (x *changed) outcome(key string) string {
+	if x.refused[key] != nil {
+		return "refused"
+	}
+	if h := x.done.Handed; h != nil && slices.Contains(h.NotDone, key) {
+		return "unchanged"
+	} else if h != nil && x.sqlite() {
+		return ""
+	}
+	result, _ := outcome(x.done.Plan, key)
+	return result
+}
+
 // outcome is what a plan does to a row: "" where it does what was asked, and the new row.
 func outcome(p *maintenance.Plan, key string) (result string, value []byte) {
 	if slices.ContainsFunc(p.Protected, func(k maintenance.Protected) bool { return k.Key == key }) {
@@ -338,6 +412,10 @@ func outcome(p *maintenance.Plan, key string) (result string, value []byte) {
 // verbText shows to a person what was done to the sessions of a store.
 func verbText(c *Call, x changed, dry bool) {
 	d, out := x.done, c.Out
+	if x.sqlite() {
+		handedText(c, d)
+		return
+	}
 	if len(d.Plan.Actions) == 0 {
 		out.Printf("Nothing to do in %s.\n", d.Plan.Store)
 		return
@@ -364,8 +442,12 @@ func verbText(c *Call, x changed, dry bool) {
 		out.Printf("Dry run: nothing was changed.\n")
 		return
 	}
+	if d.Handed != nil {
+		handedText(c, d)
+		return
+	}
 	rows, files := committed(d)
-	out.Printf("Done: %s and %s changed.\n", plural(rows, "row", "rows"), plural(files, "file", "files"))
+	out.Printf("Done locally: %s and %s changed.\n", plural(rows, "row", "rows"), plural(files, "file", "files"))
 	switch {
 	case d.Run == nil:
 	case d.Run.Purge:

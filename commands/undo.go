@@ -74,7 +74,7 @@ func runUndo(ctx context.Context, c *Call) error {
 	var closed []journal.Recovery
 	if slices.ContainsFunc(all, func(p maintenance.Past) bool { return p.Unfinished() }) {
 		if !dry {
-			if err := c.mayChange(ctx, cfg); err != nil {
+			if err := c.alone(ctx, cfg, "taking a run back", index); err != nil {
 				return err
 			}
 		}
@@ -87,7 +87,7 @@ func runUndo(ctx context.Context, c *Call) error {
 	runs := maintenance.Last(all, func(p *maintenance.Past) bool { return fits(p) && ofThese(p, closed) })
 	if id := c.Arg(0); id != "" {
 		runs = nil
-		if i := slices.IndexFunc(closed, func(r journal.Recovery) bool { return r.Run.ID == id }); i >= 0 && (dry || closed[i].Did != journal.WasFinished) {
+		if i := slices.IndexFunc(closed, func(r journal.Recovery) bool { return r.Run.ID == id }); i >= 0 && (dry || closed[i].Did != journal.WasFinished && closed[i].Did != journal.WasSettled) {
 			return c.takeBack(ctx, closed, nil, dry)
 		}
 		for i := range all {
@@ -106,7 +106,7 @@ func runUndo(ctx context.Context, c *Call) error {
 		return Failf("there is no run that can be taken back; oc undo --list shows those that are kept")
 	}
 	if !dry && len(closed) == 0 {
-		if err := c.mayChange(ctx, cfg); err != nil {
+		if err := c.alone(ctx, cfg, "taking a run back", index); err != nil {
 			return err
 		}
 	}
@@ -143,6 +143,7 @@ func closing(r journal.Recovery, dry bool) string {
 			journal.WasCleared:    "It changed nothing, and would be cleared away.",
 			journal.WasRolledBack: "It would be rolled back: all would be as before it.",
 			journal.WasFinished:   "It would be finished, and then taken back.",
+			journal.WasSettled:    "A gateway was asked for it: what became of it would be looked at, and then taken back.",
 			journal.WasStopped:    "It would be closed as it is, and cannot be taken back.",
 			journal.WasUndone:     "Its undo would be finished.",
 		}[r.Did]
@@ -151,6 +152,7 @@ func closing(r journal.Recovery, dry bool) string {
 		journal.WasCleared:    "It had changed nothing, and is cleared away.",
 		journal.WasRolledBack: "It is rolled back: all is as before it.",
 		journal.WasFinished:   "It is finished, so that it can be taken back.",
+		journal.WasSettled:    "A gateway was asked for it; what became of it is written down, so that it can be taken back.",
 		journal.WasStopped:    "It is closed as it is, and cannot be taken back: " + r.Why + ".",
 		journal.WasUndone:     "Its undo is finished.",
 	}[r.Did]
@@ -200,6 +202,9 @@ func (c *Call) takeBack(ctx context.Context, closed []journal.Recovery, runs []m
 		err := c.Document(func(p *span.Printer) error {
 			p.Object()
 			p.Key("dryRun").Bool(dry)
+			if !dry {
+				p.Key("via").String(viaLocal)
+			}
 			if len(closed) > 0 {
 				p.Key("cutShort").Array()
 				for _, r := range closed {
@@ -256,7 +261,7 @@ func (c *Call) takeBack(ctx context.Context, closed []journal.Recovery, runs []m
 					done++
 				}
 			}
-			verb := "Took back"
+			verb := "Took back locally"
 			if dry {
 				verb = "Would take back"
 			}

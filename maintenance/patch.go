@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -124,6 +125,39 @@ func Change(s *Snapshot, key string, p Patch, now time.Time) (*Plan, error) {
 	}
 	d.put(i, row.Edit(val, d.touched(r)), "changed: %s", strings.Join(names, ", "))
 	return d.plan(), nil
+}
+
+// Fields are what OpenClaw's sessions.patch is asked for to do the same, by its
+// names: null takes a value away (releases 2026.7.35 and 2026.9.6). odd is a
+// field that it does not take; "" for none.
+func (p Patch) Fields() (fields map[string]any, odd string) {
+	fields = map[string]any{}
+	known := map[string]bool{}
+	for _, x := range Settings() {
+		known[x.Field.String()] = true
+		if text, ok := p.Set[x.Name]; ok {
+			fields[x.Field.String()] = json.RawMessage(x.raw(span.Trim(text)))
+		}
+	}
+	if p.Pin || p.Unpin {
+		fields["pinned"] = p.Pin
+	}
+	if p.Model != "" {
+		fields["model"] = p.Model
+	}
+	for _, name := range p.Unset {
+		switch {
+		case name == row.Model.String() || name == row.ModelOverride.String():
+			fields["model"] = nil
+		case name == row.PinnedAt.String():
+			fields["pinned"] = false
+		case known[name]:
+			fields[name] = nil
+		default:
+			return nil, name
+		}
+	}
+	return fields, ""
 }
 
 // raw is a checked value as it stands in a row.

@@ -46,8 +46,9 @@ type Facts struct {
 	Group   string `json:"group,omitempty"` // the first run of the same command; "" for that run itself
 	Agent   string `json:"agent"`
 	Store   string `json:"store"`
-	Rows    int    `json:"rows"`  // that were dropped or written
-	Files   int    `json:"files"` // that were moved or removed
+	Rows    int    `json:"rows"`          // that were dropped or written
+	Files   int    `json:"files"`         // that were moved or removed
+	Via     string `json:"via,omitempty"` // "gateway" where one made the change; "": oc did
 }
 
 // FactsOf reads what a manifest says; the zero Facts where it says nothing.
@@ -65,6 +66,7 @@ type Done struct {
 	Skipped   []Skip         // actions that were not done after all
 	Recovered []journal.Recovery
 	Expired   []string // runs whose saved bytes were given up now
+	Handed    *Handed  // of a change that a gateway made
 }
 
 // A Skip is an action that the disk did not allow.
@@ -244,6 +246,11 @@ func (w *Worker) apply(ctx context.Context, j *journal.Journal, d *Done) (err er
 	if err := w.run(ctx, j, d, steps, of); err != nil {
 		return err
 	}
+	return w.expire(ctx, j, d)
+}
+
+// expire gives up the saved bytes of old runs; that it cannot is told and no failure.
+func (w *Worker) expire(ctx context.Context, j *journal.Journal, d *Done) (err error) {
 	keep := w.Keep
 	if keep == 0 {
 		keep = DefaultKeep

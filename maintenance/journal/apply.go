@@ -55,12 +55,7 @@ func (j *Journal) Apply(ctx context.Context, p Plan) (r *Run, err error) {
 	if err := j.tidy(); err != nil {
 		return r, err
 	}
-	id := uuid.New()
-	now := j.now()
-	draft := &Run{
-		Version: version, ID: fmt.Sprintf("%s-%x", stampOf(now), id[:4]), State: Planned, Created: now.UnixMilli(),
-		Purge: p.Purge, Roots: j.roots, Facts: p.Facts,
-	}
+	draft := j.draft(p)
 	// Nothing is written before everything was looked at.
 	for i := range steps {
 		if err := j.look(&steps[i]); err != nil {

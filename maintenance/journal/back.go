@@ -258,7 +258,7 @@ func (j *Journal) lost(o Outcome, err error) (Outcome, error) {
 }
 
 func (j *Journal) oldBytes(r *Run, s *Step) func(io.Writer) error {
-	return func(w io.Writer) error { return j.unpack(r, oldPack, *s.Old, s.Before, w) }
+	return func(w io.Writer) error { return j.unpack(s.Old.pack(r.Vaults[s.Old.Vault].Dir), *s.Old, s.Before, w) }
 }
 
 func (j *Journal) backReplace(r *Run, s *Step, now Stamp, o Outcome, how taking) (Outcome, error) {

@@ -18,5 +18,5 @@ func (j *Journal) Before(r *Run, s *Step, w io.Writer) error {
 		}
 		return err
 	}
-	return j.unpack(r, oldPack, *s.Old, s.Before, w)
+	return j.unpack(s.Old.pack(r.Vaults[s.Old.Vault].Dir), *s.Old, s.Before, w)
 }

@@ -15,6 +15,8 @@
 // # The life of a run
 //
 //	planned  the saved bytes are being written; no file was touched. Cut short: it is cleared away, nothing has happened.
+//	delegated somebody else makes the change, a gateway, and what it may touch is saved. Cut short: what the files have become since is
+//	         written down as what the run did, or it is cleared away when they are as they were.
 //	applying the steps are done in the order Place, Swap, Clear. How far they came is seen by looking at the files.
 //	         Cut short before the last Place or Swap: rolled back, since the plan is for a state that may have passed.
 //	         Cut short later: finished, since the new stores stand already. A purging run is not finished but stopped there: what it
@@ -97,6 +99,7 @@ type Journal struct {
 	resolver Resolver
 	locked   bool
 	purging  bool
+	copying  bool            // for a delegated run: no second names, nothing new
 	taking   bool            // a step is being taken back
 	strayed  string          // what it could not give its file
 	together int             // from so many files on their bytes are made durable together

@@ -27,6 +27,7 @@ type State string
 
 const (
 	Planned    State = "planned"
+	Delegated  State = "delegated"
 	Applying   State = "applying"
 	Done       State = "done"
 	Undoing    State = "undoing"
@@ -68,7 +69,7 @@ type FolderTimes struct {
 
 // Unfinished says that the run was cut short.
 func (r *Run) Unfinished() bool {
-	return r.State == Planned || r.State == Applying || r.State == Undoing
+	return r.State == Planned || r.State == Delegated || r.State == Applying || r.State == Undoing
 }
 
 // count fills the totals from the steps.
@@ -221,7 +222,7 @@ func decode(in io.Reader, steps bool) (*Run, error) {
 		if r.Version != version {
 			return nil, fmt.Errorf("%w: it is of version %d, and this oc knows version %d; use the oc that made it", ErrRefused, r.Version, version)
 		}
-		if !slices.Contains([]State{Planned, Applying, Done, Undoing, Undone, RolledBack}, r.State) {
+		if !slices.Contains([]State{Planned, Delegated, Applying, Done, Undoing, Undone, RolledBack}, r.State) {
 			return nil, fmt.Errorf("%w: its state %q is unknown", ErrRefused, r.State)
 		}
 		if err := r.names(fromJSON); err != nil {

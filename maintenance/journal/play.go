@@ -90,7 +90,7 @@ func (j *Journal) newBytes(r *Run, s *Step) func(io.Writer) error {
 		if s.New == nil {
 			return fmt.Errorf("%w: its new bytes are gone", ErrDamaged)
 		}
-		return j.unpack(r, newPack, *s.New, s.After, w)
+		return j.unpack(filepath.Join(r.Vaults[s.New.Vault].Dir, newPack), *s.New, s.After, w)
 	}
 }
 

@@ -24,12 +24,27 @@ const (
 	WasFinished   = "finished"
 	WasStopped    = "stopped"
 	WasUndone     = "undone"
+	WasSettled    = "settled"
 )
 
 // Recover closes every run of these roots that was cut short, oldest first: the package comment says how. Runs of other roots are left to
 // who opens a journal for them. With none it creates nothing, not even a lock. Errors of one run do not keep it from the next; a run
 // whose manifest is refused stays as it is.
 func (j *Journal) Recover(ctx context.Context) (recoveries []Recovery, err error) {
+	return j.recoverAll(ctx, func(State) bool { return true })
+}
+
+// Reconcile is Recover for who must not touch a file of the state, because a gateway lives: it closes runs that were handed to one, and
+// clears away those that have not begun. ErrUnfinished when another is left.
+func (j *Journal) Reconcile(ctx context.Context) (recoveries []Recovery, err error) {
+	recoveries, err = j.recoverAll(ctx, func(s State) bool { return s == Delegated || s == Planned })
+	if err == nil {
+		err = j.pending()
+	}
+	return recoveries, err
+}
+
+func (j *Journal) recoverAll(ctx context.Context, which func(State) bool) (recoveries []Recovery, err error) {
 	if j.pending() == nil {
 		return nil, nil
 	}
@@ -44,7 +59,7 @@ func (j *Journal) Recover(ctx context.Context) (recoveries []Recovery, err error
 	}
 	runs, _ := j.List()
 	for i := range runs {
-		if !runs[i].Unfinished() || !slices.ContainsFunc(runs[i].Roots, j.touches) {
+		if !runs[i].Unfinished() || !which(runs[i].State) || !slices.ContainsFunc(runs[i].Roots, j.touches) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -80,6 +95,12 @@ func (j *Journal) recover(ctx context.Context, r *Run) (Recovery, error) {
 	switch rec.Did {
 	case WasCleared:
 		return rec, j.clear(r)
+	case WasSettled:
+		changed, err := j.settleRun(r, nil)
+		if err == nil && !changed {
+			rec.Did, rec.Why = WasCleared, rec.Why+", and nothing had changed"
+		}
+		return rec, err
 	case WasRolledBack:
 		begun := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Phase == Clear })
 		if begun < 0 {
@@ -114,6 +135,8 @@ func (j *Journal) fate(r *Run) (Recovery, error) {
 	switch r.State {
 	case Planned:
 		return Recovery{r, WasCleared, "it was cut short before it changed anything", nil}, nil
+	case Delegated:
+		return Recovery{r, WasSettled, "it was handed to a gateway, and oc did not hear what became of it", nil}, nil
 	case Undoing:
 		return Recovery{r, WasUndone, "its undo was cut short", nil}, nil
 	}
@@ -198,7 +221,7 @@ func (j *Journal) kept(r *Run) bool {
 			ends[linkName(dir, s.Old.Link)] = 0
 			continue
 		}
-		pack := filepath.Join(dir, oldPack)
+		pack := s.Old.pack(dir)
 		ends[pack] = max(ends[pack], s.Old.Offset+s.Old.Length)
 	}
 	for path, end := range ends {

@@ -102,6 +102,9 @@ func (j *Journal) stage(ctx context.Context, r *Run, steps []Step, vaults []int)
 		}
 		r.Saved += r.Vaults[v].Bytes
 	}
+	if j.copying {
+		return nil
+	}
 	return j.roomForNew(steps)
 }
 
@@ -136,7 +139,7 @@ func (j *Journal) stageVault(ctx context.Context, r *Run, v int, steps []Step, v
 		}
 		if s.keeps(r.Purge) && vaults[i] == v {
 			// Another name of the file costs nothing and brings the very file back. A purge has no room for more.
-			if s.Before.Links > 1 || r.Purge {
+			if (s.Before.Links > 1 || r.Purge) && !j.copying {
 				err := j.fs.Link(s.Path, linkName(dir, links+1))
 				if err == nil {
 					links++
@@ -155,7 +158,7 @@ func (j *Journal) stageVault(ctx context.Context, r *Run, v int, steps []Step, v
 			}
 		}
 	}
-	if dir == vaultIn(j.base, r.ID) {
+	if dir == vaultIn(j.base, r.ID) && !j.copying {
 		for i := range steps {
 			s := &steps[i]
 			if !s.writes() {

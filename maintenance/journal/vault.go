@@ -28,6 +28,7 @@ type Saved struct {
 	Offset int64 `json:"offset,omitempty"`
 	Length int64 `json:"length,omitempty"`
 	Link   int   `json:"link,omitempty"` // n of link-<n>, from 1; 0: in the pack
+	Late   bool  `json:"late,omitempty"` // old bytes that were worked out when the run was settled: in the pack of new ones
 }
 
 func vaultIn(place, id string) string { return filepath.Join(place, own, "undo", id) }
@@ -124,8 +125,7 @@ func (d *digest) Write(b []byte) (int, error) {
 func (d *digest) hex() string { return hex.EncodeToString(d.hash.Sum(nil)) }
 
 // unpack writes a saved frame to w and holds it against its stamp.
-func (j *Journal) unpack(r *Run, name string, saved Saved, want Stamp, w io.Writer) error {
-	path := filepath.Join(r.Vaults[saved.Vault].Dir, name)
+func (j *Journal) unpack(path string, saved Saved, want Stamp, w io.Writer) error {
 	f, err := j.fs.Open(path)
 	if missing(err) {
 		return fmt.Errorf("%s: %w: it is gone", path, ErrDamaged)

@@ -1,0 +1,242 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"oc/config"
+	"oc/gateway"
+	"oc/maintenance"
+	"oc/store"
+	"oc/store/row"
+)
+
+// answerTime is how long a gateway may take for one change, where --gateway-timeout does not say: it may have to wait for a turn.
+const answerTime = time.Minute
+
+// queueTime is how long a change that is handed over waits for others of oc: each is at most a few calls long.
+const queueTime = time.Minute
+
+// A hand is a connection to the gateway that makes the changes of a command.
+type hand struct {
+	*Call
+	conn *gateway.Conn
+}
+
+// asked is one session as a request to a gateway needs it.
+type asked struct {
+	key, agent, id string
+	// sure is the id where the gateway's release compares it: that of the file era knows expectedSessionId in sessions.delete alone.
+	sure string
+}
+
+// do makes one call, once.
+func (h *hand) do(ctx context.Context, r gateway.Request) (json.RawMessage, error) {
+	wait := answerTime
+	if h.Given("gateway-timeout") {
+		wait = h.Duration("gateway-timeout")
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	h.Tracef("calling %s", r.Method())
+	return h.conn.Do(ctx, r)
+}
+
+// open says that after this error nothing more may be asked: whether the last call was carried out is not known, or nobody answers.
+func open(err error) bool {
+	var failed *gateway.Error
+	return errors.As(err, &failed) && (failed.Sent || failed.Fault == gateway.HungUp || failed.Fault == gateway.Silent || failed.Fault == gateway.Interrupted)
+}
+
+// unsettled says that the outcome of a call is not known.
+func unsettled(err error) bool {
+	var failed *gateway.Error
+	return errors.As(err, &failed) && failed.Sent
+}
+
+// handed gives what went wrong with a change that a gateway was to make its exit status, and says what is known of it.
+func handed(err error, d *maintenance.Done) error {
+	var failed *gateway.Error
+	if !errors.As(err, &failed) {
+		return changeError(err, d)
+	}
+	said := err
+	if failed.Sent {
+		said = fmt.Errorf("%w; nothing was done a second time", said)
+		if d != nil && d.Run != nil {
+			said = fmt.Errorf("%w, and run %s has what it may have changed: the next change of oc, or oc undo with the gateway stopped, writes down what became of it", said, d.Run.ID)
+		}
+	}
+	if d.Changed() {
+		said = fmt.Errorf("%w; what was done until then is run %s, which oc undo takes back with the gateway stopped", said, d.Run.ID)
+	}
+	e := gatewayError(said)
+	if out := (*Error)(nil); errors.As(e, &out) && d != nil && d.Run != nil {
+		if details, ok := out.Details.(map[string]any); ok {
+			details["run"] = d.Run.ID
+		}
+	}
+	return e
+}
+
+// hand hands a verb over, store by store, and says what was done.
+func (c *Call) hand(ctx context.Context, conn *gateway.Conn, cfg *config.Config, v verb, all []changed) error {
+	defer conn.Close()
+	h := &hand{c, conn}
+	if v.ask == nil {
+		return &Error{Exit: ExitRefused, Code: "owned", Err: fmt.Errorf("nothing was changed: the gateway of this state lives, and %s: stop it first", or(v.closed, "it has no call for this"))}
+	}
+	w := c.worker(cfg)
+	w.Wait = queueTime
+	for i := range all {
+		x := &all[i]
+		x.via = viaGateway
+		if x.sqlite() {
+			x.done, x.err = h.rows(ctx, cfg, v, x)
+		} else {
+			policy := maintenance.Alone()
+			if v.goes {
+				policy = maintenance.Alone(x.keys...)
+			}
+			plan := func(s *maintenance.Snapshot) (*maintenance.Plan, error) { return v.plan(s, x.keys) }
+			x.done, x.err = w.Delegate(ctx, x.target, policy, plan, maintenance.Delegation{
+				Besides: v.besides,
+				Call: func(ctx context.Context, s *maintenance.Snapshot, p *maintenance.Plan) error {
+					if p.Empty() || v.once && len(p.Protected) > 0 {
+						return nil
+					}
+					return h.each(ctx, v, x, planned(s, p))
+				},
+			})
+		}
+		if x.err == nil && v.leaves != nil && x.done.Handed != nil {
+			now := v.leaves()
+			for _, what := range x.left {
+				if !slices.Contains(now, what) {
+					x.done.Handed.Unplanned = append(x.done.Handed.Unplanned, maintenance.Unplanned{Target: what})
+				}
+			}
+			x.left = now
+		}
+		if x.err != nil {
+			x.err = handed(x.err, x.done)
+			if unsettled(x.err) || ctx.Err() != nil {
+				for k := range all[i+1:] {
+					all[i+1+k].err = Failf("%s: not tried, because what became of the call before is not known", all[i+1+k].target.Index)
+				}
+				break
+			}
+		}
+	}
+	return c.reportVerb(v, all, false)
+}
+
+// planned are the sessions that a plan drops or writes, in its order.
+func planned(s *maintenance.Snapshot, p *maintenance.Plan) (all []asked) {
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		if !a.Applies || a.Kind != maintenance.DropRow && a.Kind != maintenance.PutRow {
+			continue
+		}
+		k := asked{key: a.Key, agent: agentOf(a.Key, s.Agent)}
+		if r, ok := s.Row(a.Key); ok {
+			k.id = r.ID
+		}
+		all = append(all, k)
+	}
+	return all
+}
+
+// agentOf is the agent to name beside a key that has none in it.
+func agentOf(key, agent string) string {
+	if row.KeyAgent(key) != "" {
+		return ""
+	}
+	return agent
+}
+
+// each asks for one session after the other. What the gateway refuses is noted and the next is asked for; when it is not known what became
+// of a call nothing more is asked.
+func (h *hand) each(ctx context.Context, v verb, x *changed, all []asked) error {
+	if v.once {
+		all = all[:min(1, len(all))]
+		if len(all) == 0 {
+			all = []asked{{}}
+		}
+	}
+	for _, k := range all {
+		_, err := h.do(ctx, v.ask(k))
+		if err == nil {
+			continue
+		}
+		if open(err) || v.once {
+			return err
+		}
+		if x.refused == nil {
+			x.refused = map[string]error{}
+		}
+		x.refused[k.key] = err
+	}
+	return nil
+}
+
+// rows hands over the change of sessions that are in a database. What they were is not saved by oc: the gateway archives what it deletes.
+func (h *hand) rows(ctx context.Context, cfg *config.Config, v verb, x *changed) (*maintenance.Done, error) {
+	d := &maintenance.Done{Plan: &maintenance.Plan{Agent: x.target.Agent, Store: x.from.Path, Now: h.Now()}}
+	var all []asked
+	x.before = idsOf(x.from)
+	was := map[string]string{}
+	for i := range x.from.Rows {
+		r := &x.from.Rows[i]
+		was[r.Key] = string(r.Val)
+	}
+	for _, key := range x.keys {
+		all = append(all, asked{key: key, agent: agentOf(key, x.target.Agent), id: x.before[key], sure: x.before[key]})
+	}
+	err := h.each(ctx, v, x, all)
+	if unsettled(err) {
+		return d, err
+	}
+	after, e := store.Open(context.WithoutCancel(ctx), cfg, x.target)
+	if e != nil {
+		return d, errors.Join(err, storeError(after, e))
+	}
+	x.after = idsOf(after)
+	g := &maintenance.Handed{Before: len(x.from.Rows), After: len(after.Rows)}
+	is := map[string]string{}
+	for i := range after.Rows {
+		is[after.Rows[i].Key] = string(after.Rows[i].Val)
+	}
+	for key, val := range was {
+		named := false
+		for _, k := range x.keys {
+			named = named || k == key
+		}
+		now, there := is[key]
+		switch {
+		case !there:
+			g.Dropped = append(g.Dropped, key)
+			if !named {
+				g.Unplanned = append(g.Unplanned, maintenance.Unplanned{Key: key})
+			}
+		case named && now != val:
+			g.Written = append(g.Written, key)
+		case named:
+			g.NotDone = append(g.NotDone, key)
+		}
+	}
+	d.Handed = g
+	return d, err
+}
+
+func idsOf(s *store.Sessions) map[string]string {
+	ids := make(map[string]string, len(s.Rows))
+	for i := range s.Rows {
+		ids[s.Rows[i].Key] = s.Rows[i].ID()
+	}
+	return ids
+}

@@ -1,0 +1,236 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"oc/gateway"
+	"oc/maintenance"
+	"oc/store"
+	"oc/store/span"
+)
+
+// anyDatabase says that all that is to change is in databases.
+func anyDatabase(targets []store.Target) bool {
+	return !slices.ContainsFunc(targets, func(t store.Target) bool {
+		return t.Named && t.Index != "" || !slices.ContainsFunc(t.Databases, func(path string) bool { _, err := os.Stat(path); return err == nil })
+	})
+}
+
+// handCleanup hands a cleanup over, store by store: to the gateway's own cleanup where that does what was asked for and no more, else session
+// by session.
+func (c *Call) handCleanup(ctx context.Context, conn *gateway.Conn, w *maintenance.Worker, targets []store.Target, p *maintenance.Policy) error {
+	defer conn.Close()
+	h := &hand{c, conn}
+	w.Wait = queueTime
+	o := c.orders()
+	byHand := o.ByHand()
+	var all []cleaned
+	for _, t := range targets {
+		x := cleaned{target: t, done: &maintenance.Done{}, via: viaGateway}
+		s, err := store.Open(ctx, w.Config, t)
+		switch {
+		case s.Era == store.SQLiteEra && err != nil:
+			x.err = changeError(storeError(s, err), nil)
+		case s.Era == store.SQLiteEra:
+			x.done, x.err = h.cleanDatabase(ctx, w, s, &x)
+		default:
+			bar := c.Progress("cleaning " + t.Agent)
+			x.done, x.err = w.Delegate(ctx, t, p, func(s *maintenance.Snapshot) (*maintenance.Plan, error) {
+				return maintenance.Make(p, s, c.Now()), nil
+			}, maintenance.Delegation{Anyway: !byHand, Call: func(ctx context.Context, s *maintenance.Snapshot, plan *maintenance.Plan) error {
+				return h.clean(ctx, s, plan, &x)
+			}})
+			bar.Done()
+		}
+		stop := unsettled(x.err) || ctx.Err() != nil
+		if x.err != nil {
+			x.err = handed(x.err, x.done)
+		}
+		all = append(all, x)
+		if stop {
+			break
+		}
+	}
+	return c.reportCleanup(all, p, false)
+}
+
+// request is the gateway's own cleanup of an agent.
+func (h *hand) request(agent string) gateway.Cleanup {
+	o := h.orders()
+	r := gateway.Cleanup{Agent: agent, Enforce: o.Enforce, FixMissing: o.FixMissing, FixDMScope: o.FixDMScope}
+	if len(o.ActiveKeys) == 1 {
+		r.ActiveKey = o.ActiveKeys[0]
+	}
+	return r
+}
+
+// inexpressible says why the gateway's own cleanup would do other things than were asked for; "" where it would not.
+func (h *hand) inexpressible(plan *maintenance.Plan) string {
+	o := h.orders()
+	switch {
+	case o.ByHand():
+		return "it has no selection by hand"
+	case o.KeepUnlinked:
+		return "it knows no --keep-unlinked"
+	case len(o.ActiveKeys) > 1:
+		return "it takes one --active-key only"
+	}
+	if plan == nil {
+		return ""
+	}
+	for i := range plan.Protected {
+		k := &plan.Protected[i]
+		if k.Key != "" && !slices.Contains(theirs, k.Rule) {
+			return fmt.Sprintf("it would take %s too, which stays (%s)", k.Key, k.Rule)
+		}
+	}
+	return ""
+}
+
+// theirs are the rules that protect a row in OpenClaw too.
+var theirs = []maintenance.Rule{maintenance.ActiveKey, maintenance.Thread, maintenance.Group, maintenance.JobExists, maintenance.JobsUnknown, maintenance.SlashRoute}
+
+// clean makes the calls of a plan.
+func (h *hand) clean(ctx context.Context, s *maintenance.Snapshot, plan *maintenance.Plan, x *cleaned) error {
+	why := h.inexpressible(plan)
+	rest := 0
+	for i := range plan.Actions {
+		a := &plan.Actions[i]
+		if !a.Applies {
+			continue
+		}
+		one := a.Kind == maintenance.DropRow && (why != "" || a.Rule == maintenance.CronRetention || a.Rule == maintenance.ByHand)
+		if !one {
+			if why != "" && a.Key == "" && a.Kind != maintenance.Rewrite || a.Kind == maintenance.PutRow {
+				rest++
+			}
+			continue
+		}
+		k := asked{key: a.Key, agent: agentOf(a.Key, s.Agent)}
+		if r, ok := s.Row(a.Key); ok {
+			k.id = r.ID
+		}
+		_, err := h.do(ctx, gateway.Delete{Key: k.key, Agent: k.agent, ExpectedSessionID: k.id})
+		switch {
+		case err == nil:
+		case open(err):
+			return err
+		default:
+			x.unasked = append(x.unasked, fmt.Sprintf("%s stays: %v", k.key, err))
+		}
+	}
+	if why != "" {
+		if rest > 0 {
+			x.unasked = append(x.unasked, fmt.Sprintf("%s that no session names stay as they are: the gateway's own cleanup was not called, because %s; stop the gateway to clean them too", plural(rest, "file", "files"), why))
+		}
+		return nil
+	}
+	answer, err := h.do(ctx, h.request(s.Agent))
+	return h.take(answer, err, x)
+}
+
+// take keeps the answer of a cleanup, or the part of one that an error carries.
+func (h *hand) take(answer json.RawMessage, err error, x *cleaned) error {
+	var failed *gateway.Error
+	if errors.As(err, &failed) && failed.Partial() != nil {
+		answer = failed.Partial()
+		x.unasked = append(x.unasked, fmt.Sprintf("the gateway did a part only: %v", err))
+		err = nil
+	}
+	x.answer = answer
+	return err
+}
+
+// cleanDatabase has the gateway clean sessions in a database. oc makes no plan of its own there: what goes is told by comparing the rows.
+func (h *hand) cleanDatabase(ctx context.Context, w *maintenance.Worker, s *store.Sessions, x *cleaned) (*maintenance.Done, error) {
+	d := &maintenance.Done{Plan: &maintenance.Plan{Agent: s.Agent, Store: s.Path, Now: h.Now()}}
+	why := h.inexpressible(nil)
+	if h.orders().Cron {
+		why = "it has no call for --cron"
+	}
+	if why != "" {
+		return d, Refusef("the sessions of agent %s are in the database %s, and the gateway cannot be asked for this: %s; nothing was changed", s.Agent, s.Path, why)
+	}
+	answer, err := h.do(ctx, h.request(s.Agent))
+	if err := h.take(answer, err, x); err != nil {
+		return d, err
+	}
+	after, err := store.Open(context.WithoutCancel(ctx), w.Config, s.Target)
+	if err != nil {
+		return d, storeError(after, err)
+	}
+	is := idsOf(after)
+	g := &maintenance.Handed{Before: len(s.Rows), After: len(after.Rows)}
+	for i := range s.Rows {
+		if _, there := is[s.Rows[i].Key]; !there {
+			g.Dropped = append(g.Dropped, s.Rows[i].Key)
+		}
+	}
+	d.Handed = g
+	return d, nil
+}
+
+// handedCleanupMembers is OpenClaw's document of a cleanup that a gateway made: its own numbers, but rows as they were counted before and
+// after, because 2026.7.35 counts beforeCount when it is done.
+func handedCleanupMembers(p *span.Printer, x cleaned) {
+	d := x.done
+	p.Key("agentId").String(d.Plan.Agent)
+	p.Key("storePath").String(d.Plan.Store)
+	answered := func(name, otherwise string) {
+		raw := span.Member(x.answer, name)
+		if raw == nil {
+			raw = []byte(otherwise)
+		}
+		p.Key(name).Raw(raw)
+	}
+	answered("mode", `"`+or(string(d.Plan.Mode), "enforce")+`"`)
+	p.Key("dryRun").Bool(false)
+	p.Key("beforeCount").Int(int64(d.Handed.Before))
+	p.Key("afterCount").Int(int64(d.Handed.After))
+	counts := ruleCounts(d)
+	for _, name := range []string{"repaired", "missing", "dmScopeRetired", "modelRunPruned", "archived", "capArchived", "pruned", "capped"} {
+		if n, ours := counts[name]; x.answer == nil || span.Member(x.answer, name) == nil {
+			if ours || x.answer == nil && name != "archived" && name != "capArchived" {
+				p.Key(name).Int(n)
+			}
+			continue
+		}
+		answered(name, "0")
+	}
+	answered("unreferencedArtifacts", "null")
+	answered("diskBudget", "null")
+	p.Key("wouldMutate").Bool(len(d.Handed.Dropped)+len(d.Handed.Written)+d.Handed.Gone > 0 || string(span.Member(x.answer, "wouldMutate")) == "true")
+	p.Key("applied").Bool(true)
+	p.Key("appliedCount").Int(int64(d.Handed.After))
+	p.Key("via").String(x.via)
+	p.Key("cronPruned").Int(counts["cronPruned"])
+	p.Key("byHand").Int(counts["byHand"])
+	if len(x.unasked) > 0 {
+		p.Key("left").Array()
+		for _, what := range x.unasked {
+			p.String(what)
+		}
+		p.End()
+	}
+}
+
+// ruleCounts are the rows that went, by OpenClaw's names for what the plan gave as the reason.
+func ruleCounts(d *maintenance.Done) map[string]int64 {
+	names := map[maintenance.Rule]string{
+		maintenance.FixMissing: "missing", maintenance.DMScope: "dmScopeRetired", maintenance.ModelRun: "modelRunPruned", maintenance.Stale: "pruned", maintenance.Cap: "capped",
+		maintenance.CronRetention: "cronPruned", maintenance.ByHand: "byHand",
+	}
+	counts := map[string]int64{}
+	for i := range d.Plan.Actions {
+		a := &d.Plan.Actions[i]
+		if a.Kind == maintenance.DropRow && slices.Contains(d.Handed.Dropped, a.Key) {
+			counts[names[a.Rule]]++
+		}
+	}
+	return counts
+}
