@@ -26,7 +26,8 @@ func sessionsExport() *Command {
 		Short: "take a conversation out as a document",
 		Long: "Writes what was said in a session to a file or to standard output: as Markdown, as one self-contained HTML page, or as the JSON lines of the transcript itself.\n\n" +
 			"Credentials are masked, and what the model wrote for machines is taken out, unless --raw is given. As jsonl every row keeps its bytes, but for those in which something " +
-			"was masked; with --raw all of them do. Markdown and HTML show calls and results of tools too; of images they show only that there was one.\n\n" +
+			"was masked; with --raw all of them do. Markdown and HTML show calls and results of tools too. Images that " +
+			"stand in the transcript are in the page; Markdown says of which kind and how large they are. Nobody looks at what is in them, so a credential in a picture is not masked.\n\n" +
 			"A file is made with the rights 0600, whole or not at all. One that is there is never replaced without --overwrite.",
 		Flags: append([]Flag{
 			{Name: "format", Value: "FORMAT", Default: "md", Help: "what to write", Choices: []string{"md", "html", "jsonl"}},
@@ -257,6 +258,10 @@ func (x *exported) write(ctx context.Context, c *Call, w io.Writer) (err error) 
 	part.Long = -1
 	x.page, err = store.Walk(ctx, x.talk.all, part, func(m store.Message) error {
 		raw := m.Raw
+		var images []picture
+		if x.format == "html" {
+			raw, images = pictures(raw)
+		}
 		if raw == nil {
 			raw = visible.Mark{ID: m.ID, Time: m.Time, Seq: m.Seq}.Compaction()
 		}
@@ -272,7 +277,7 @@ func (x *exported) write(ctx context.Context, c *Call, w io.Writer) (err error) 
 			}
 		}
 		x.messages++
-		return doc.message(raw, m)
+		return doc.message(raw, images, m)
 	})
 	if err != nil {
 		return err
@@ -288,7 +293,7 @@ func (x *exported) write(ctx context.Context, c *Call, w io.Writer) (err error) 
 // writer is a format that messages are written in.
 type writer interface {
 	begin(title string, facts [][2]string)
-	message(raw []byte, m store.Message) error
+	message(raw []byte, images []picture, m store.Message) error
 	end(remarks []string) error
 }
 

@@ -33,7 +33,7 @@ func (d *page) begin(title string, facts [][2]string) {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
 <meta name="referrer" content="no-referrer">
 <title>%s</title>
 <style>
@@ -50,6 +50,7 @@ time { font-weight: 400; color: GrayText; margin-left: .6rem; }
 p { white-space: pre-wrap; overflow-wrap: anywhere; margin: .4rem 0; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem; background: #8881; padding: .5rem; margin: .3rem 0; max-height: 30rem; overflow: auto; }
 details, .aside { color: GrayText; font-size: .9rem; }
+img { display: block; max-width: 100%%; height: auto; margin: .4rem 0; border-radius: 4px; }
 footer { border-top: 1px solid #8888; margin-top: 2rem; color: GrayText; font-size: .85rem; }
 @media print { pre { max-height: none; } }
 </style>
@@ -64,7 +65,7 @@ footer { border-top: 1px solid #8888; margin-top: 2rem; color: GrayText; font-si
 	d.printf("</dl>\n<main>\n")
 }
 
-func (d *page) message(raw []byte, m store.Message) error {
+func (d *page) message(raw []byte, images []picture, m store.Message) error {
 	class := "other"
 	switch role := transcript.Role(raw); role {
 	case "user", "assistant":
@@ -78,6 +79,8 @@ func (d *page) message(raw []byte, m store.Message) error {
 	for _, p := range parts(raw) {
 		text := strings.Join(textLines(p.text), "\n")
 		switch {
+		case p.picture > 0 && p.picture <= len(images):
+			d.picture(images[p.picture-1], p.aside)
 		case p.aside != "" && p.text != "":
 			d.printf("<details><summary>%s</summary><pre>%s</pre></details>\n", term.Escape(p.aside), text)
 		case p.aside != "":
@@ -91,6 +94,13 @@ func (d *page) message(raw []byte, m store.Message) error {
 	}
 	d.printf("</article>\n")
 	return d.err
+}
+
+// picture shows an image. Its base64 is not escaped: it was decoded, and written anew.
+func (d *page) picture(p picture, aside string) {
+	if d.err == nil {
+		_, d.err = fmt.Fprintf(d.w, "<img alt=\"%s\" src=\"data:%s;base64,%s\">\n", html.EscapeString(term.Escape(aside)), p.kind, p.data)
+	}
 }
 
 func (d *page) end(remarks []string) error {

@@ -29,7 +29,7 @@ func (d *markdown) begin(title string, facts [][2]string) {
 	}
 }
 
-func (d *markdown) message(raw []byte, m store.Message) error {
+func (d *markdown) message(raw []byte, _ []picture, m store.Message) error {
 	when := "unknown time"
 	if m.Time != 0 {
 		when = term.Time(m.Time)
@@ -79,7 +79,7 @@ func (d *markdown) quote(text string) {
 		case fence != "" && len(mark) >= len(fence) && mark[0] == fence[0] && strings.TrimSpace(line[len(mark):]) == "":
 			fence = ""
 		case fence == "":
-			line = strings.NewReplacer("<", `\<`, "&", `\&`).Replace(line)
+			line = strings.NewReplacer("<", `\<`, "&", `\&`, "![", `!\[`).Replace(line)
 		}
 		if line == "" {
 			d.printf(">\n")

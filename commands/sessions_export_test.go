@@ -1,8 +1,12 @@
 package commands
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -27,7 +31,7 @@ func TestExportHTMLIsHarmless(t *testing.T) {
 	mine := map[string]bool{
 		"<!doctype html>": true, `<html lang="en">`: true, "<head>": true, "</head>": true, `<meta charset="utf-8">`: true, "<title>": true, "</title>": true, "<style>": true, "</style>": true,
 		`<meta name="viewport" content="width=device-width, initial-scale=1">`: true, `<meta name="referrer" content="no-referrer">`: true,
-		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">`: true,
+		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">`: true,
 		"<body>": true, "</body>": true, "<h1>": true, "</h1>": true, "<dl>": true, "</dl>": true, "<dt>": true, "</dt>": true, "<dd>": true, "</dd>": true, "<main>": true, "</main>": true,
 		`<article class="user">`: true, `<article class="assistant">`: true, `<article class="other">`: true, "</article>": true, "<header>": true, "</header>": true, "<time>": true, "</time>": true,
 		"<p>": true, "</p>": true, "<pre>": true, "</pre>": true, "<details>": true, "</details>": true, "<summary>": true, "</summary>": true, `<div class="aside">`: true, "</div>": true,
@@ -53,6 +57,49 @@ func TestExportHTMLIsHarmless(t *testing.T) {
 					t.Errorf("%s: the page lacks %q", era, text)
 				}
 			}
+		}
+	}
+}
+
+// Images that a transcript holds are in the page, as rasters that their bytes say they are: nothing else is, and nobody's mark passes for
+// one. Markdown names them. Nothing is fetched by either.
+func TestExportShowsImages(t *testing.T) {
+	encode := func(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
+	var buffer bytes.Buffer
+	if err := png.Encode(&buffer, image.NewRGBA(image.Rect(0, 0, 24, 16))); err != nil {
+		t.Fatal(err)
+	}
+	real := encode(buffer.Bytes())
+	svg := encode([]byte(`<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>`))
+	block := func(kind, data string) string {
+		return `{"type":"image","mimeType":"` + kind + `","data":"` + data + `"}`
+	}
+	talk := fixtures.Talk(talkID, fixtures.Now-fixtures.Day)
+	say := func(role, content string) {
+		talk.Line(fmt.Sprintf(`{"type":"message","id":"i%d","timestamp":"2026-01-01T00:00:00.000Z","message":{"role":%q,"content":%s}}`, len(talk.Lines()), role, content))
+	}
+	say("user", `[{"type":"text","text":"before"},`+block("image/png", real)+`,`+block("image/svg+xml", svg)+`,`+block("image/png", svg)+`,`+block("image/png", `no base64 \u0022 onerror=\u0022x`)+`]`)
+	say("user", `[{"type":"image","ocPicture":1,"mimeType":"x\"><script>"},{"type":"image_url","image_url":{"url":"data:image/png;base64,`+real+`"}}]`)
+	say("toolResult", `[{"type":"text","text":"shot"},`+block("image/svg+xml", real)+`]`)
+	say("user", `"![remote](https://example.invalid/x.png)"`)
+	for _, raws := range [][]string{nil, {"--raw"}} {
+		state := talkState(t, fixtures.FileEra, talk)
+		a := at(t, state, append([]string{"sessions", "export", "main", "--format", "html"}, raws...)...)
+		if n := strings.Count(a.out, `src="data:image/png;base64,`+real+`"`); a.exit != ExitDone || n != 3 || strings.Count(a.out, "<img") != n {
+			t.Errorf("%v: exit %d, %d pictures:\n%s", raws, a.exit, n, a.out)
+		}
+		for _, bad := range []string{svg, "<script", "onerror=\"", `src="http`} {
+			if strings.Contains(a.out, bad) {
+				t.Errorf("%v: the page has %q", raws, bad)
+			}
+		}
+		md := at(t, state, append([]string{"sessions", "export", "main"}, raws...)...)
+		if strings.Contains(md.out, real) || !strings.Contains(md.out, "image/png") || strings.Contains(md.out, "![remote]") {
+			t.Errorf("%v:\n%s", raws, md.out)
+		}
+		lines := at(t, state, append([]string{"sessions", "export", "main", "--format", "jsonl"}, raws...)...)
+		if lines.out != talk.String() {
+			t.Errorf("%v: the lines differ", raws)
 		}
 	}
 }

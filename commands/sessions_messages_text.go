@@ -115,7 +115,10 @@ func speaker(m []byte) string {
 }
 
 // part is a piece of a message as people see it: a text, or an aside with what it is (a call of a tool, an image) and the text in it.
-type part struct{ aside, text string }
+type part struct {
+	aside, text string
+	picture     int // the number of the image that it is, from 1; 0 for none
+}
 
 // parts are the pieces of a message, masked as it is.
 func parts(m []byte) (list []part) {
@@ -136,10 +139,10 @@ func parts(m []byte) (list []part) {
 		list = append(list, part{text: member("text")})
 	}
 	if transcript.Role(m) == "bashExecution" {
-		list = append(list, part{"$", member("command")}, part{text: member("output")})
+		list = append(list, part{aside: "$", text: member("command")}, part{text: member("output")})
 	}
 	if s := member("errorMessage"); s != "" {
-		list = append(list, part{"(error)", s})
+		list = append(list, part{aside: "(error)", text: s})
 	}
 	return list
 }
@@ -161,15 +164,15 @@ func block(b []byte) part {
 		return part{text: s}
 	case "thinking", "reasoning":
 		s, _ := span.Text(member("thinking", "text"))
-		return part{"(thinking)", s}
+		return part{aside: "(thinking)", text: s}
 	case "redactedthinking":
 		return part{aside: "(thinking, encrypted)"}
 	case "toolcall", "tooluse", "functioncall":
 		name, _ := span.Text(member("name"))
-		return part{callSign + name, arguments(member("arguments", "input", "args"))}
+		return part{aside: callSign + name, text: arguments(member("arguments", "input", "args"))}
 	case "toolresult":
 		name, _ := span.Text(member("name"))
-		return part{strings.TrimSpace("← " + name), strings.Join(blockTexts(member("content", "text")), " ")}
+		return part{aside: strings.TrimSpace("← " + name), text: strings.Join(blockTexts(member("content", "text")), " ")}
 	case "image", "inputimage", "imageurl":
 		text := "(image"
 		if s, ok := span.Text(member("mimeType", "media_type")); ok {
@@ -177,8 +180,11 @@ func block(b []byte) part {
 		}
 		if n, ok := span.Int(member("bytes")); ok {
 			text += ", " + term.Bytes(n*3/4)
+		} else if s, ok := span.Text(member("data")); ok {
+			text += ", " + term.Bytes(int64(len(s))*3/4)
 		}
-		return part{aside: text + ")"}
+		n, _ := span.Int(member(pictureMark))
+		return part{aside: text + ")", picture: int(n)}
 	}
 	if s, ok := span.Text(member("text", "content")); ok {
 		return part{text: s}
