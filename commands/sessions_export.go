@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"oc/commands/term"
@@ -254,11 +255,12 @@ func (x *exported) write(ctx context.Context, c *Call, w io.Writer) (err error) 
 	}
 	doc.begin(x.title(), x.facts(c))
 	view := visible.View{Redactor: redactor, Units: math.MaxInt}
-	part := c.part()
-	part.Long = -1
-	x.page, err = store.Walk(ctx, x.talk.all, part, func(m store.Message) error {
+	want := c.part()
+	want.Long = -1
+	x.page, err = store.Walk(ctx, x.talk.all, want, func(m store.Message) error {
 		raw := m.Raw
 		var images []picture
+		var beside []part
 		if x.format == "html" {
 			raw, images = pictures(raw)
 		}
@@ -271,29 +273,45 @@ func (x *exported) write(ctx context.Context, c *Call, w io.Writer) (err error) 
 				x.hidden++
 				return nil
 			}
+			whole, all := view.Show(raw)
 			var changed visible.Changed
-			if raw, changed = view.Show(shown); changed.Redacted {
+			if raw, changed = view.Show(shown); changed.Redacted || all.Redacted {
 				x.masked++
 			}
+			beside = besides(raw, whole)
 		}
 		x.messages++
-		return doc.message(raw, images, m)
+		return doc.message(raw, beside, images, m)
 	})
 	if err != nil {
 		return err
 	}
-	beside := history{talk: x.talk, page: x.page}
-	part.Whole = true // counted, and left where it is
-	if err := beside.join(ctx, part); err != nil {
+	other := history{talk: x.talk, page: x.page}
+	want.Whole = true // counted, and left where it is
+	if err := other.join(ctx, want); err != nil {
 		return err
 	}
 	return doc.end(x.foot())
 }
 
+// besides are the thoughts and calls of a message that a chat does not show beside its words; whole is the message with them, masked.
+func besides(shown, whole []byte) (list []part) {
+	is := func(p part) bool { return strings.HasPrefix(p.aside, callSign) || strings.HasPrefix(p.aside, thought) }
+	if slices.ContainsFunc(parts(shown), is) {
+		return nil
+	}
+	for _, p := range parts(whole) {
+		if is(p) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
 // writer is a format that messages are written in.
 type writer interface {
 	begin(title string, facts [][2]string)
-	message(raw []byte, images []picture, m store.Message) error
+	message(raw []byte, beside []part, images []picture, m store.Message) error
 	end(remarks []string) error
 }
 

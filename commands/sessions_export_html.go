@@ -65,7 +65,7 @@ footer { border-top: 1px solid #8888; margin-top: 2rem; color: GrayText; font-si
 	d.printf("</dl>\n<main>\n")
 }
 
-func (d *page) message(raw []byte, images []picture, m store.Message) error {
+func (d *page) message(raw []byte, beside []part, images []picture, m store.Message) error {
 	class := "other"
 	switch role := transcript.Role(raw); role {
 	case "user", "assistant":
@@ -76,7 +76,7 @@ func (d *page) message(raw []byte, images []picture, m store.Message) error {
 		when = term.Time(m.Time)
 	}
 	d.printf("<article class=\"%s\">\n<header>%s<time>%s</time></header>\n", class, term.Escape(speaker(raw)), when)
-	for _, p := range parts(raw) {
+	for _, p := range append(parts(raw), beside...) {
 		text := strings.Join(textLines(p.text), "\n")
 		switch {
 		case p.picture > 0 && p.picture <= len(images):

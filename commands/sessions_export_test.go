@@ -104,6 +104,26 @@ func TestExportShowsImages(t *testing.T) {
 	}
 }
 
+// What a chat leaves out beside the words of an answer, the calls of tools and the thoughts, is in a document; masked in both.
+func TestExportHasCallsBesideWords(t *testing.T) {
+	secret := "gh" + "p_" + strings.Repeat("Ab1", 12)
+	talk := fixtures.Talk(talkID, fixtures.Now-fixtures.Day).User("look")
+	talk.Line(`{"type":"message","id":"c1","timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"assistant","content":[{"type":"thinking","thinking":"a thought of ` + secret + `"},{"type":"text","text":"I look."},{"type":"toolCall","id":"t","name":"exec","arguments":{"command":"cat ` + secret + `"}}]}}`)
+	for _, era := range eras {
+		for _, format := range []string{"md", "html"} {
+			a := at(t, talkState(t, era, talk), "sessions", "export", "main", "--format", format)
+			for _, text := range []string{"a thought of", "I look.", "→ exec", "command=cat"} {
+				if !strings.Contains(a.out, text) {
+					t.Errorf("%s: %s lacks %q:\n%s", era, format, text, a.out)
+				}
+			}
+			if strings.Contains(a.out, secret) || !strings.Contains(a.errout, "credentials were masked: 1") {
+				t.Errorf("%s: %s: %s", era, format, a.errout)
+			}
+		}
+	}
+}
+
 // In Markdown no text passes for a heading of the document or for HTML.
 func TestExportMarkdownIsHarmless(t *testing.T) {
 	state := talkState(t, fixtures.FileEra, forgedTalk())

@@ -65,8 +65,11 @@ func (h *history) nothing() string {
 	return fmt.Sprintf("No message of %s is to be shown.", h.talk.name())
 }
 
-// callSign stands before the name of a tool that is called.
-const callSign = "→ "
+// callSign stands before the name of a tool that is called, thought for what a model thought.
+const (
+	callSign = "→ "
+	thought  = "(thinking"
+)
 
 // say shows one message.
 func say(out *term.Out, m []byte, at int64, beside []part) {
@@ -164,9 +167,9 @@ func block(b []byte) part {
 		return part{text: s}
 	case "thinking", "reasoning":
 		s, _ := span.Text(member("thinking", "text"))
-		return part{aside: "(thinking)", text: s}
+		return part{aside: thought + ")", text: s}
 	case "redactedthinking":
-		return part{aside: "(thinking, encrypted)"}
+		return part{aside: thought + ", encrypted)"}
 	case "toolcall", "tooluse", "functioncall":
 		name, _ := span.Text(member("name"))
 		return part{aside: callSign + name, text: arguments(member("arguments", "input", "args"))}
