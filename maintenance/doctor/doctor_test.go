@@ -24,6 +24,17 @@ var now = time.UnixMilli(fixtures.Now)
 // examine looks at every agent of a state, whose gateway is not there.
 func examine(t *testing.T, state string, change ...func(*Options)) *Report {
 	t.Helper()
+	before := tree(t, state)
+	r := examined(t, state, change...)
+	if d := cmp.Diff(before, tree(t, state)); d != "" {
+		t.Errorf("looking changed the state:\n%s", d)
+	}
+	return r
+}
+
+// examined is examine without the proof that nothing was changed.
+func examined(t *testing.T, state string, change ...func(*Options)) *Report {
+	t.Helper()
 	c, err := config.Load(config.Options{StateDir: state, Cwd: t.TempDir(), Home: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -39,13 +50,9 @@ func examine(t *testing.T, state string, change ...func(*Options)) *Report {
 	for _, f := range change {
 		f(&o)
 	}
-	before := tree(t, state)
 	r, err := Examine(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if d := cmp.Diff(before, tree(t, state)); d != "" {
-		t.Errorf("looking changed the state:\n%s", d)
 	}
 	for _, f := range r.Findings {
 		if len(f.Evidence) == 0 || f.Consequence == "" || f.Remedy == "" || f.Severity == "" {

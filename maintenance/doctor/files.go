@@ -244,7 +244,15 @@ func (x *exam) graveyard(s *site) {
 		}
 	}
 	for _, p := range piles {
-		evidence := []string{fmt.Sprintf("%d %s, %d bytes", p.files, p.name, p.bytes), fmt.Sprintf("%d of them, %d bytes, can go now", p.goes, p.goBytes)}
+		evidence := []string{fmt.Sprintf("%d %s, %d bytes", p.files, p.name, p.bytes)}
+		switch {
+		case p.goes == 0:
+			evidence = append(evidence, "none of them can go now")
+		case p.goes == p.files:
+			evidence = append(evidence, "all of them can go now")
+		default:
+			evidence = append(evidence, fmt.Sprintf("%d of them, %d bytes, can go now", p.goes, p.goBytes))
+		}
 		if p.goes < p.files {
 			evidence = append(evidence, "kept: "+x.keptWhy(p.name))
 		}
@@ -528,9 +536,12 @@ func (x *exam) agentDirs() {
 			if d.Type()&fs.ModeSymlink == 0 {
 				continue
 			}
-			if _, err := os.Stat(path); err == nil {
-				continue
+			_, err := os.Stat(path)
+			if err == nil {
+				continue // OpenClaw does not follow it either, unless a store is configured there
 			}
+			x.find(Finding{Code: AgentUnreadable, Subject: Subject{Agent: config.NormalizeAgentID(d.Name()), File: path, Byte: -1}, Evidence: []string{"it is a link that leads nowhere: " + reason(err)}})
+			continue
 		}
 		for _, dir := range []string{path, filepath.Join(path, "sessions"), filepath.Join(path, "agent")} {
 			if _, err := os.ReadDir(dir); err != nil && !os.IsNotExist(err) {

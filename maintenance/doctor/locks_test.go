@@ -88,3 +88,11 @@ func mustSelect(t *testing.T, words ...string) []Code {
 	}
 	return all
 }
+
+// booted is a machine that started at a time.
+type booted struct {
+	lock.Machine
+	at int64
+}
+
+func (b booted) Boot() time.Time { return time.UnixMilli(b.at) }

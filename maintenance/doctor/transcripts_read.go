@@ -231,7 +231,7 @@ func (j *job) whole(s transcript.Stats) {
 	if l.imageBytes >= 1<<20 {
 		j.note(Finding{Code: InlineImages, Subject: nowhere, Evidence: []string{fmt.Sprintf("%d images, %d KiB", l.images, l.imageBytes>>10)}})
 	}
-	if l.users >= 20 && l.repeats*2 > l.users {
+	if l.users >= 50 && l.repeats*2 > l.users {
 		j.note(Finding{Code: RepeatedMessages, Subject: nowhere, Evidence: []string{fmt.Sprintf("%d of %d messages of users are copies, %d KiB", l.repeats, l.users, l.repeatedBytes>>10)}})
 	}
 	if l.mostInARow >= 3 {

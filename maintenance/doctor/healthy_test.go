@@ -1,0 +1,123 @@
+package doctor
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oc/fixtures"
+)
+
+// recorded is a state that a real gateway left, moved to dir: the paths in it
+// are those of its new place. Its directories and files have OpenClaw's modes.
+func recorded(t *testing.T, release string) (state string, at time.Time) {
+	t.Helper()
+	const was = "/home/demouser/xxxxx/state"
+	state = filepath.Join(t.TempDir(), "state")
+	f, err := os.Open("../../fixtures/golden/gateway/state-" + release + ".tar.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := map[string]time.Time{}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(state, filepath.Clean(h.Name))
+		if h.Typeflag == tar.TypeDir {
+			if err := os.MkdirAll(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Ext(path) != ".sqlite" {
+			data = bytes.ReplaceAll(data, []byte(was), []byte(state))
+		}
+		put(t, path, string(data))
+		times[path] = h.ModTime
+		if h.ModTime.After(at) {
+			at = h.ModTime
+		}
+	}
+	if release == "2026.9.6" {
+		real := resolve(filepath.Join(state, "agents/main/agent/openclaw-agent.sqlite"))
+		if err := fixtures.Alter(filepath.Join(state, "state/openclaw.sqlite"), "UPDATE session_watch_cursors SET watcher_store_path = '"+real+"'"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, at := range times {
+		if err := os.Chtimes(path, at, at); err != nil && !errors.Is(err, os.ErrNotExist) { // the log of the altered database is gone
+			t.Fatal(err)
+		}
+	}
+	return state, at
+}
+
+// The states that the gateways of both releases left are healthy: nothing
+// worse than notes is found.
+func TestRecordedStatesAreHealthy(t *testing.T) {
+	for _, release := range []string{"2026.7.35", "2026.9.6"} {
+		t.Run(release, func(t *testing.T) {
+			state, at := recorded(t, release)
+			r := examine(t, state, func(o *Options) { o.Now = at.Add(10 * time.Minute) })
+			if r.Size.Rows == 0 || len(r.Stores) == 0 {
+				t.Fatalf("nothing was looked at: %+v", r.Size)
+			}
+			if d := cmp.Diff(map[Code]int{}, worse(r)); d != "" {
+				for _, f := range r.Findings {
+					if f.Severity != Info {
+						t.Logf("%s %s %s: %v", f.Code, f.File, f.Key, f.Evidence)
+					}
+				}
+				t.Error(d)
+			}
+			if !r.Healthy() {
+				t.Error("not healthy")
+			}
+		})
+	}
+}
+
+// The made states are healthy as far as they are meant to be.
+func TestMadeStatesAreHealthy(t *testing.T) {
+	dir := t.TempDir()
+	e, err := fixtures.S16(dir, fixtures.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, state := range []string{e.Files, e.SQLite, e.Imported, e.Unlisted} {
+		if got := worse(examine(t, state)); len(got) > 0 {
+			t.Errorf("%s: %v", filepath.Base(state), got)
+		}
+	}
+	for _, era := range []fixtures.Era{fixtures.FileEra, fixtures.SQLiteEra} {
+		state := filepath.Join(dir, "bench", era.String())
+		if err := (fixtures.Bench{Rows: 60, Era: era, Talks: true}).Write(state); err != nil {
+			t.Fatal(err)
+		}
+		if got := worse(examine(t, state)); len(got) > 0 {
+			t.Errorf("%s: %v", state, got)
+		}
+	}
+}
