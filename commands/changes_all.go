@@ -134,7 +134,7 @@ func (d *deltas) text(c *Call) {
 	case doRefresh:
 		todo = fmt.Sprintf("refresh the sessions with a history gap, reconcile the others, then go on from %d", d.next())
 	case doReconcile:
-		todo = fmt.Sprintf("reconcile these events of %d sessions, then go on from %d", len(d.all), d.next())
+		todo = fmt.Sprintf("reconcile these events of %s, then go on from %d", counted(len(d.all)), d.next())
 	case doLookAgain:
 		todo = fmt.Sprintf("ahead of head: the last sequence of the log is %d; refresh what you know and go on from there", d.last)
 	case doUnknown:

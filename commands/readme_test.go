@@ -28,6 +28,9 @@ func TestREADME(t *testing.T) {
 	if err := fixtures.Demo().Write(filepath.Join(root, ".openclaw")); err != nil { // times of files matter, and a clone has none
 		t.Fatal(err)
 	}
+	if err := os.Mkdir(filepath.Join(root, "signals"), 0o700); err != nil { // as the README does
+		t.Fatal(err)
+	}
 	var out []string
 	ran, inside := 0, false
 	lines := strings.Split(string(text), "\n")
