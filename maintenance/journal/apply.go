@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +10,9 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/google/uuid"
 )
@@ -57,11 +60,8 @@ func (j *Journal) Apply(ctx context.Context, p Plan) (r *Run, err error) {
 	}
 	draft := j.draft(p)
 	// Nothing is written before everything was looked at.
-	for i := range steps {
-		if err := j.look(&steps[i]); err != nil {
-			return r, err
-		}
-		steps[i].Temp = tempName(steps[i].final())
+	if err := j.lookAll(steps); err != nil {
+		return r, err
 	}
 	if err := j.lookFolders(draft, steps); err != nil {
 		return r, err
@@ -131,14 +131,39 @@ func (s *Step) tempIn(path string) string {
 	return filepath.Join(filepath.Dir(path), filepath.Base(s.Temp))
 }
 
-// look holds a step against the disk and notes what it finds.
-func (j *Journal) look(s *Step) error {
-	fail := func(why string) error { return fmt.Errorf("%s: %w: %s", s.name(), ErrChanged, why) }
-	for _, path := range []string{s.Path, s.final()} {
-		if err := j.reach(path); err != nil {
-			return err
+// lookAll holds all steps against the disk and notes what it finds. On the real disk several look at a time; the error is that of the first
+// step that has one all the same.
+func (j *Journal) lookAll(steps []Step) error {
+	for i := range steps {
+		for _, path := range []string{steps[i].Path, steps[i].final()} {
+			if err := j.reach(path); err != nil {
+				return err
+			}
 		}
 	}
+	look := func(part []Step) error {
+		for i := range part {
+			if err := j.look(&part[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if j.fs != OS() {
+		return look(steps)
+	}
+	errs := make([]error, min(runtime.GOMAXPROCS(0), 4))
+	var all sync.WaitGroup
+	for k := range errs {
+		all.Go(func() { errs[k] = look(steps[k*len(steps)/len(errs) : (k+1)*len(steps)/len(errs)]) })
+	}
+	all.Wait()
+	return cmp.Or(errs...)
+}
+
+// look holds a step, whose directories are no links, against the disk and notes what it finds.
+func (j *Journal) look(s *Step) error {
+	fail := func(why string) error { return fmt.Errorf("%s: %w: %s", s.name(), ErrChanged, why) }
 	now, err := j.fs.Lstat(s.Path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.name(), err)
@@ -179,7 +204,6 @@ func (j *Journal) look(s *Step) error {
 		if to.Type != Absent {
 			return fail("the new name is taken")
 		}
-		s.After = s.Before
 	case Chmod:
 		s.After = s.Before
 		s.After.Mode = s.Mode
@@ -192,6 +216,9 @@ func (j *Journal) look(s *Step) error {
 		if s.Before.SHA256 = sum.hex(); s.Before.SHA256 != s.Expect.SHA256 {
 			return fail("its bytes are others")
 		}
+	}
+	if s.Kind != Move || filepath.Dir(s.Path) != filepath.Dir(s.To) {
+		s.Temp = tempName(s.final())
 	}
 	return nil
 }

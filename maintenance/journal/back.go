@@ -157,7 +157,7 @@ func (j *Journal) back(r *Run, i int, how taking) (o Outcome, err error) {
 			return o, nil
 		case to.Type == Absent:
 			return conflict(fmt.Sprintf("%s is gone", s.To))
-		case !to.alike(s.After):
+		case !to.alike(s.Before):
 			return conflict(fmt.Sprintf("%s was changed since", s.To))
 		case now.Type != Absent:
 			if same, err := j.equal(s.To, s.Path, to, now); err != nil {

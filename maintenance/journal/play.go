@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -231,6 +232,14 @@ func (j *Journal) finishTrade(s *Step) error {
 
 // move gives the file of s at from the name to, or sees that it has it. done is false when the names do not stand as before or after.
 func (j *Journal) move(s *Step, from, to string, now Stamp) (done bool, err error) {
+	var taken error
+	if now.alike(s.Before) {
+		// It replaces nothing: whether the name is free need not be asked first.
+		taken = j.fs.Move(from, to)
+		if taken == nil || !errors.Is(taken, fs.ErrExist) && (!otherDevice(taken) || s.Temp == "") {
+			return taken == nil, taken
+		}
+	}
 	there, err := j.fs.Lstat(to)
 	if err != nil {
 		return false, err
@@ -240,11 +249,7 @@ func (j *Journal) move(s *Step, from, to string, now Stamp) (done bool, err erro
 		return there.alike(s.Before), nil
 	case !now.alike(s.Before):
 		return false, nil
-	case there.Type == Absent:
-		err := j.fs.Move(from, to)
-		if !otherDevice(err) {
-			return err == nil, err
-		}
+	case there.Type == Absent && otherDevice(taken):
 		if err := j.copy(s, from, to); err != nil {
 			return false, err
 		}

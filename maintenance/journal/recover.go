@@ -201,7 +201,7 @@ func (j *Journal) stands(s *Step) (bool, error) {
 		return j.holds(s.Path, now, s.After)
 	case Move:
 		to, err := j.fs.Lstat(s.To)
-		return now.Type == Absent && to.alike(s.After), err
+		return now.Type == Absent && to.alike(s.Before), err
 	case Chmod:
 		return now.Type == s.After.Type && now.Mode == s.After.Mode, nil
 	}

@@ -52,11 +52,12 @@ type Step struct {
 
 	// What the journal found and did.
 	Before  Stamp  `json:"before"`
-	After   Stamp  `json:"after"`
+	After   Stamp  `json:"after,omitzero"` // of what is written, or has another mode
 	Skipped string `json:"skipped,omitempty"` // why it was not done
 	Undo    Taken  `json:"undo,omitempty"`
 
-	Temp string `json:"temp,omitempty"` // the name under which a file is made before it is put in place
+	// Temp is the name under which a file is made before it is put in place. A move within one directory makes none.
+	Temp string `json:"temp,omitempty"`
 	Old  *Saved `json:"old,omitempty"`
 	New  *Saved `json:"new,omitempty"`
 
@@ -153,10 +154,8 @@ func (j *Journal) root(path string) (root string, ok bool) {
 }
 
 func under(path, dir string) bool {
-	if !strings.HasSuffix(dir, string(filepath.Separator)) {
-		dir += string(filepath.Separator)
-	}
-	return len(path) > len(dir) && strings.HasPrefix(path, dir)
+	dir = strings.TrimSuffix(dir, string(filepath.Separator))
+	return len(path) > len(dir)+1 && path[len(dir)] == filepath.Separator && path[:len(dir)] == dir
 }
 
 // reach returns nil when no directory between a root and path is a symbolic link, so that path is where it says.
