@@ -35,31 +35,33 @@ type Name struct {
 }
 
 var (
-	archiveStamp = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d{3})?Z$`)
-	generation   = regexp.MustCompile(`^(.+Z)\.[0-9a-f]{32}$`)
-	storeBackup  = regexp.MustCompile(`^sessions\.json\.bak\.\d+$`)
-	uuid         = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
-	tempName     = regexp.MustCompile(`(?i)\.(?:\d+\.)?` + uuid + `\.tmp$`)
-	forkName     = regexp.MustCompile(`(?i)^\d{4}-\d\d-\d\dT[\d-]+(?:\.\d+)?(?:Z|[+-]\d\d-\d\d)_(` + uuid + `)$`)
-	topicName    = regexp.MustCompile(`(?i)^(` + uuid + `)-topic-.+$`)
+	generation  = regexp.MustCompile(`^(.+Z)\.[0-9a-f]{32}$`)
+	storeBackup = regexp.MustCompile(`^sessions\.json\.bak\.\d+$`)
+	uuid        = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
+	tempName    = regexp.MustCompile(`(?i)\.(?:\d+\.)?` + uuid + `\.tmp$`)
+	forkName    = regexp.MustCompile(`(?i)^\d{4}-\d\d-\d\dT[\d-]+(?:\.\d+)?(?:Z|[+-]\d\d-\d\d)_(` + uuid + `)$`)
+	topicName   = regexp.MustCompile(`(?i)^(` + uuid + `)-topic-.+$`)
 )
 
 // NameOf tells what the file of that name is, beside a store with the given
 // base name.
 func NameOf(name, store string) Name {
-	low := strings.ToLower(name)
+	// Directories hold thousands of files: expressions are for names that may match them.
+	tail := strings.ToLower(name[max(0, len(name)-8):])
 	switch {
 	case name == store:
 		return Name{Class: Store}
-	case strings.HasSuffix(low, ".lock"):
+	case strings.HasSuffix(tail, ".lock"):
 		return Name{Class: Lock}
-	case tempName.MatchString(name):
+	case strings.HasSuffix(tail, ".tmp") && tempName.MatchString(name):
 		return Name{Class: Temp}
-	case storeBackup.MatchString(name):
+	case strings.HasPrefix(name, "sessions.json.bak.") && storeBackup.MatchString(name):
 		return Name{Class: Archive, Reason: "bak"}
 	}
-	if n, ok := archiveOf(name); ok {
-		return n
+	if !strings.HasSuffix(name, ".jsonl") {
+		if n, ok := archiveOf(name); ok {
+			return n
+		}
 	}
 	switch {
 	case strings.HasSuffix(name, ".trajectory.jsonl"), strings.HasSuffix(name, ".trajectory-path.json"):
@@ -93,10 +95,12 @@ func archiveOf(name string) (Name, bool) {
 			continue
 		}
 		stamp := base[i+len(reason)+2:]
-		if m := generation.FindStringSubmatch(stamp); m != nil {
-			stamp = m[1]
+		if at := len(stamp) - 33; at > 0 && stamp[at] == '.' {
+			if m := generation.FindStringSubmatch(stamp); m != nil {
+				stamp = m[1]
+			}
 		}
-		if !archiveStamp.MatchString(stamp) {
+		if !isStamp(stamp) {
 			continue
 		}
 		at, err := time.Parse("2006-01-02T15-04-05Z", stamp)
@@ -109,12 +113,36 @@ func archiveOf(name string) (Name, bool) {
 	return Name{}, false
 }
 
+// isStamp tells whether a text is the time in an archive's name: UTC, with or
+// without milliseconds.
+func isStamp(s string) bool {
+	const form = "0000-00-00T00-00-00.000Z"
+	if len(s) == len(form)-4 && s[19] == 'Z' {
+		s = s[:19] + form[19:]
+	}
+	if len(s) != len(form) {
+		return false
+	}
+	for i := range len(form) {
+		if form[i] == '0' && (s[i] < '0' || s[i] > '9') || form[i] != '0' && s[i] != form[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // SessionOf is the session id in the stem of a transcript's name: the uuid of
 // a fork's or a topic's generated name, else the stem itself
 // (spec/file-store.md 4.3).
 func SessionOf(stem string) string {
-	for _, re := range []*regexp.Regexp{forkName, topicName} {
-		if m := re.FindStringSubmatch(stem); m != nil {
+	const id = 36 // bytes of a uuid
+	if n := len(stem); n > id && stem[n-id-1] == '_' {
+		if m := forkName.FindStringSubmatch(stem); m != nil {
+			return m[1]
+		}
+	}
+	if len(stem) > id && stem[id] == '-' {
+		if m := topicName.FindStringSubmatch(stem); m != nil {
 			return m[1]
 		}
 	}
