@@ -123,7 +123,7 @@ func cleanup(ctx context.Context, c *Call) error {
 				bar := c.Progress("cleaning " + t.Agent)
 				w.Progress = func(done, total int) { bar.Set(int64(done), int64(total)) }
 				x.done, x.err = w.Apply(ctx, t, policy, func(s *maintenance.Snapshot) (*maintenance.Plan, error) {
-					return maintenance.Make(policy, s, c.Now()), nil
+					return maintenance.Make(policy, s, s.Taken), nil
 				})
 				bar.Done()
 			}

@@ -54,12 +54,16 @@ func (d *draft) artifacts() {
 	uses, ids := d.uses(), d.sessions()
 	// Of rows with one session the last that names a file speaks for it; what
 	// the others name stays until it is unlinked and old.
-	speaks := map[string]int{}
+	speaks := make(map[string]int, len(d.order))
 	for _, at := range d.order {
 		r := &d.s.Rows[at]
 		if _, ok := speaks[r.ID]; (!ok || r.Raw(row.SessionFile) != nil) && d.gone[at] != FixMissing {
 			speaks[r.ID] = at
 		}
+	}
+	d.files = slices.Grow(d.files, len(d.order))
+	if len(d.names) == 0 {
+		d.names = make(map[string]bool, len(d.order))
 	}
 	for _, at := range d.order {
 		r, rule := &d.s.Rows[at], d.gone[at]
@@ -80,11 +84,15 @@ func (d *draft) artifacts() {
 		if rule == DMScope {
 			continue
 		}
-		for _, i := range append(slices.Clone(r.side), r.runtime) {
+		remove := func(i int) {
 			if i >= 0 && d.moved[i] == 0 && d.free(i, uses, rule) {
 				d.do(Action{Kind: Remove, Key: r.Key, Rule: rule, Reason: "the trajectory of a session whose row goes", file: i})
 			}
 		}
+		for _, i := range r.side {
+			remove(i)
+		}
+		remove(r.runtime)
 	}
 }
 
@@ -121,8 +129,9 @@ func (d *draft) taken(path string) bool {
 	if d.names[path] {
 		return true
 	}
-	_, there := d.s.names[filepath.Base(path)]
-	return there && filepath.Dir(path) == d.s.Dir
+	base, ok := d.s.local(path)
+	_, there := d.s.names[base]
+	return ok && there
 }
 
 // Stamp is a time as it stands in the names of archives: UTC with
@@ -249,8 +258,8 @@ func (d *draft) isUnlinkedAndOld(i int, uses []int) bool {
 // hidden are the files that OpenClaw's dry run does not count as unlinked,
 // because it expects other rules to have removed them (spec/maintenance.md
 // 2.13).
-func (d *draft) hidden() map[int]bool {
-	out := map[int]bool{}
+func (d *draft) hidden() []bool {
+	out := make([]bool, len(d.s.Files))
 	for _, at := range d.order {
 		switch d.gone[at] {
 		case FixMissing, Budget:

@@ -84,7 +84,11 @@ func (d *draft) decide() {
 
 // drop takes a row out of the store.
 func (d *draft) drop(i int, rule Rule, format string, args ...any) {
-	d.gone[i], d.why[i] = rule, fmt.Sprintf(format, args...)
+	d.dropFor(i, rule, fmt.Sprintf(format, args...))
+}
+
+func (d *draft) dropFor(i int, rule Rule, why string) {
+	d.gone[i], d.why[i] = rule, why
 	d.order = append(d.order, i)
 	d.counts[rule]++
 	delete(d.mends, i)
@@ -155,7 +159,7 @@ func (d *draft) leave(i int, by, asked Rule, reason string) {
 // stayed is what is protected, without the rows and files that another rule
 // took all the same.
 func (d *draft) stayed() []Protected {
-	return slices.DeleteFunc(d.protected, func(x Protected) bool {
+	return slices.DeleteFunc(slices.Clone(d.protected), func(x Protected) bool {
 		if x.Key == "" {
 			return d.moved[x.file] > 0
 		}

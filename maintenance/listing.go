@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
+	"sync"
 
 	"oc/store/jsonfile"
 )
@@ -29,36 +31,89 @@ func isStoreTemp(name, store string) bool {
 
 // list reads the directory once, and the folders of skill prompts.
 func (s *Snapshot) list(ctx context.Context) error {
-	base := filepath.Base(s.Store)
-	s.names, s.prompts, s.odd = map[string]int{}, map[string]int{}, map[string]bool{}
+	s.prompts, s.odd = map[string]int{}, map[string]bool{}
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the directory of transcripts: %w", err)
 	}
-	for _, d := range entries {
-		if err := ctx.Err(); err != nil {
-			return err
+	s.names = make(map[string]int, len(entries))
+	s.Files = s.look(ctx, entries)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	there := s.Files[:0]
+	for i := range s.Files {
+		switch f := &s.Files[i]; {
+		case f.Info == nil && !entries[i].IsDir(): // gone since: somebody else works here
+		case !f.direct && !f.Link:
+			s.odd[entries[i].Name()] = true
+		default:
+			s.names[f.Base] = len(there)
+			s.sidecars = s.sidecars || f.Class == jsonfile.Sidecar
+			there = append(there, *f)
 		}
+	}
+	s.Files = there
+	s.listPrompts()
+	return nil
+}
+
+// look asks what the entries of the directory are, on all processors: most of
+// the time of a plan goes by in the system. What is gone, or a directory, has
+// no Info.
+func (s *Snapshot) look(ctx context.Context, entries []fs.DirEntry) []File {
+	files := make([]File, len(entries))
+	base := filepath.Base(s.Store)
+	look := func(i int) {
+		d, f := entries[i], &files[i]
 		if d.IsDir() {
-			s.odd[d.Name()] = true
-			continue
+			return
 		}
 		info, err := d.Info()
 		if err != nil {
-			continue // gone since: somebody else works here
+			return
 		}
 		link := info.Mode()&fs.ModeSymlink != 0
-		if !link && !info.Mode().IsRegular() {
-			s.odd[d.Name()] = true
-			continue
-		}
-		f := File{Base: d.Name(), Info: info, direct: !link}
-		f.Item = jsonfile.Item{Name: jsonfile.NameOf(d.Name(), base), Path: filepath.Join(s.Dir, d.Name()), Size: info.Size(), ModTime: info.ModTime(), Link: link}
-		s.names[f.Base] = len(s.Files)
-		s.Files = append(s.Files, f)
+		*f = File{Base: d.Name(), Info: info, direct: info.Mode().IsRegular()}
+		f.Item = jsonfile.Item{Name: jsonfile.NameOf(d.Name(), base), Path: s.in(d.Name()), Size: info.Size(), ModTime: info.ModTime(), Link: link}
 	}
-	s.listPrompts()
-	return nil
+	n := min(runtime.GOMAXPROCS(0), 4)
+	var all sync.WaitGroup
+	for k := range n {
+		all.Go(func() {
+			for i := k * len(entries) / n; i < (k+1)*len(entries)/n && ctx.Err() == nil; i++ {
+				look(i)
+			}
+		})
+	}
+	all.Wait()
+	return files
+}
+
+// in is the path of a name in the directory.
+func (s *Snapshot) in(name string) string {
+	if strings.HasSuffix(s.Dir, string(filepath.Separator)) {
+		return s.Dir + name
+	}
+	return s.Dir + string(filepath.Separator) + name
+}
+
+// transcriptOf is the path of a session's transcript in the directory.
+func (s *Snapshot) transcriptOf(id string) string {
+	var room [64]byte
+	if i, ok := s.names[string(append(append(room[:0], id...), ".jsonl"...))]; ok {
+		return s.Files[i].Path
+	}
+	return filepath.Join(s.Dir, id+".jsonl") // a bad id may lead elsewhere
+}
+
+// local is the name of a clean path in the directory; ok is false elsewhere.
+func (s *Snapshot) local(path string) (name string, ok bool) {
+	at := strings.LastIndexByte(path, filepath.Separator)
+	if at < 0 || len(s.Dir) != at && at+1 != len(s.Dir) || path[:len(s.Dir)] != s.Dir {
+		return "", false
+	}
+	return path[at+1:], true
 }
 
 // listPrompts adds the blobs of skill prompts. What cannot be read there is

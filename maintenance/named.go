@@ -50,14 +50,17 @@ func (n *namer) row(e row.Entry) Row {
 	}
 	byID := ""
 	if r.ID != "" && row.IsTranscriptID(r.ID) {
-		byID = filepath.Join(n.s.Dir, r.ID+".jsonl")
+		byID = n.s.transcriptOf(r.ID)
 	}
 	named, lexical := n.sessionFile(&r.Entry)
 	if r.File = named; named == "" {
 		r.File = byID
 	}
 	// A file that is reached through a link is not the row's own.
-	for _, path := range []string{lexical, byID} {
+	for k, path := range []string{lexical, byID} {
+		if k == 1 && path == lexical {
+			continue
+		}
 		if i, ok := n.find(path); ok {
 			if f := &n.s.Files[i]; !f.Link && !slices.Contains(r.own, i) {
 				r.own = append(r.own, i)
@@ -66,7 +69,10 @@ func (n *namer) row(e row.Entry) Row {
 			n.follow(&r, i)
 		}
 	}
-	for _, path := range []string{named, byID} {
+	for k, path := range []string{named, byID} {
+		if k == 1 && path == named {
+			continue
+		}
 		if i, ok := n.find(path); ok {
 			r.name(i)
 		}
@@ -122,12 +128,15 @@ func (n *namer) sessionFile(e *row.Entry) (named, lexical string) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(n.s.Dir, path)
 	}
-	if dir := filepath.Dir(path); dir == n.s.Dir || dir == n.real {
-		base := filepath.Base(path)
+	base, ok := n.s.local(path)
+	if !ok && filepath.Dir(path) == n.real {
+		base, ok = filepath.Base(path), true
+	}
+	if ok {
 		if strings.HasPrefix(base, "..") {
 			return "", ""
 		}
-		path = filepath.Join(n.s.Dir, base)
+		path = n.s.in(base)
 		if i, ok := n.s.names[base]; !ok && !n.s.odd[base] || ok && !n.s.Files[i].Link {
 			return path, path
 		}
@@ -160,8 +169,8 @@ func (n *namer) find(path string) (int, bool) {
 	if path == "" {
 		return 0, false
 	}
-	if filepath.Dir(path) == n.s.Dir {
-		i, ok := n.s.names[filepath.Base(path)]
+	if base, ok := n.s.local(path); ok {
+		i, ok := n.s.names[base]
 		return i, ok
 	}
 	if !n.inside(path) {
@@ -194,10 +203,11 @@ func (n *namer) add(path string) (int, bool) {
 // beside are the trajectory and the pointer beside a transcript
 // (spec/maintenance.md 2.8).
 func (n *namer) beside(path string) (out []int) {
-	if path == "" || filepath.Dir(path) != n.s.Dir {
+	base, ok := n.s.local(path)
+	if !ok || !n.s.sidecars {
 		return nil
 	}
-	stem := strings.TrimSuffix(filepath.Base(path), ".jsonl")
+	stem := strings.TrimSuffix(base, ".jsonl")
 	for _, tail := range []string{".trajectory.jsonl", ".trajectory-path.json"} {
 		if i, ok := n.s.names[stem+tail]; ok && !n.s.Files[i].Link {
 			out = append(out, i)

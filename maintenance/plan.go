@@ -110,7 +110,7 @@ func (a *Action) File(s *Snapshot) *File {
 }
 
 // Make works out the plan. It is pure: the same policy, snapshot and time give
-// the same plan.
+// the same plan. That of the time at which the snapshot was taken costs least.
 //
 // Where there is no store the plan is empty. In warn mode the plan has two parts: what the user asked for by name, which
 // applies, and what enforcing would do besides, which does not.
@@ -118,8 +118,11 @@ func Make(p *Policy, s *Snapshot, now time.Time) *Plan {
 	if s.Absent {
 		return &Plan{Agent: s.Agent, Store: s.Store, Mode: p.Mode, Now: now, Problems: s.Problems, preview: none(p, s, true), run: none(p, s, false)}
 	}
-	full := newDraft(p, s, now)
-	full.decide()
+	full := s.first
+	if s.first = nil; full == nil || full.p != p || !full.at.Equal(now) {
+		full = newDraft(p, s, now)
+		full.decide()
+	}
 	plan := full.plan()
 	if p.Mode != Warn {
 		return plan

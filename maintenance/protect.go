@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"oc/store/row"
@@ -53,10 +54,10 @@ func conversation(e *row.Entry) Rule {
 	if i := strings.LastIndex(low, ":thread:"); i >= 0 && span.Trim(low[i+len(":thread:"):]) != "" {
 		return Thread
 	}
-	if topicKey.MatchString(rest) {
+	if strings.HasPrefix(rest, "telegram:") && topicKey.MatchString(rest) {
 		return Thread
 	}
-	if groupKey.MatchString(rest) {
+	if (strings.Contains(rest, ":group:") || strings.Contains(rest, ":channel:")) && groupKey.MatchString(rest) {
 		return Group
 	}
 	chat := e.Raw(row.ChatTypeField)
@@ -143,15 +144,16 @@ func wordFor(n int, one, many string) string {
 
 // ago is a duration in milliseconds for people.
 func ago(ms float64) string {
+	unit, word := float64(day), " days"
 	switch {
 	case ms < minute:
-		return fmt.Sprintf("%.0f s", ms/second)
+		unit, word = second, " s"
 	case ms < 2*hour:
-		return fmt.Sprintf("%.0f min", ms/minute)
+		unit, word = minute, " min"
 	case ms < 2*day:
-		return fmt.Sprintf("%.0f h", ms/hour)
+		unit, word = hour, " h"
 	}
-	return fmt.Sprintf("%.0f days", ms/day)
+	return strconv.FormatFloat(ms/unit, 'f', 0, 64) + word
 }
 
 // lastWritten says when a file was written, given its age.

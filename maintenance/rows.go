@@ -1,9 +1,10 @@
 package maintenance
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 
 	"oc/store/row"
@@ -200,6 +201,7 @@ func (d *draft) modelRuns() {
 // stale drops rows that have not been used for long. Without a time of use no
 // row is stale.
 func (d *draft) stale() {
+	says := reasons{"last used ", " ago, pruneAfter is " + ago(d.p.PruneAfter), nil}
 	for i := range d.s.Rows {
 		r := &d.s.Rows[i]
 		if d.gone[i] != "" || !r.HasTime || !(r.Updated < d.now-d.p.PruneAfter) {
@@ -209,8 +211,28 @@ func (d *draft) stale() {
 			d.stay(i, by, Stale)
 			continue
 		}
-		d.drop(i, Stale, "last used %s ago, pruneAfter is %s", ago(d.now-r.Updated), ago(d.p.PruneAfter))
+		d.dropFor(i, Stale, says.of(d.now-r.Updated))
 	}
+}
+
+// reasons are sentences around an age. Thousands of rows share a few of them.
+type reasons struct {
+	before, after string
+	made          map[string]string
+}
+
+// of is the sentence for an age in milliseconds.
+func (r *reasons) of(ms float64) string {
+	age := ago(ms)
+	s, ok := r.made[age]
+	if !ok {
+		if r.made == nil {
+			r.made = map[string]string{}
+		}
+		s = r.before + age + r.after
+		r.made[age] = s
+	}
+	return s
 }
 
 // used is the time that rows are compared by when there are too many: without
@@ -240,7 +262,7 @@ func (d *draft) cap() {
 		}
 	}
 	newest := func(rows []int) {
-		sort.SliceStable(rows, func(a, b int) bool { return d.s.Rows[rows[a]].used() > d.s.Rows[rows[b]].used() })
+		slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(d.s.Rows[b].used(), d.s.Rows[a].used()) })
 	}
 	newest(all)
 	for _, i := range all[limit:] {
@@ -250,10 +272,13 @@ func (d *draft) cap() {
 	}
 	room := max(0, limit-(len(all)-len(free)))
 	newest(free)
+	says := reasons{
+		fmt.Sprintf("%s, at most %d stay, and %d %s used later than ", rows(len(all)), limit, limit, wordFor(limit, "other was", "others were")), " ago or protected", nil,
+	}
 	for _, i := range free[min(room, len(free)):] {
 		r := &d.s.Rows[i]
 		if r.HasTime {
-			d.drop(i, Cap, "%s, at most %d stay, and %d %s used later than %s ago or protected", rows(len(all)), limit, limit, wordFor(limit, "other was", "others were"), ago(d.now-r.Updated))
+			d.dropFor(i, Cap, says.of(d.now-r.Updated))
 		} else {
 			d.drop(i, Cap, "%s, at most %d stay, and it has no time of use", rows(len(all)), limit)
 		}

@@ -36,9 +36,14 @@ type Snapshot struct {
 	// Problems are single things that could not be read, one sentence each.
 	Problems []string
 
+	// Taken is the time that Take was given.
+	Taken time.Time
+
+	first     *draft            // of the plan for that time, where a closer look changed nothing of it; Make takes it over
 	prompts   map[string]int    // files of skill prompts by their hash
 	names     map[string]int    // files and links of the directory by name
 	odd       map[string]bool   // directories and the like there
+	sidecars  bool              // there are trajectories, or pointers to them
 	heldNames map[string]string // why transcripts, there or not, are locked
 	byKey     map[string]int
 }

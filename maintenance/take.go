@@ -51,7 +51,7 @@ func (e *NotStore) Error() string {
 // The error is a *row.Damage, *Missing or *NotStore where the store is not fit
 // to be changed, else one of the file system.
 func Take(ctx context.Context, c *config.Config, t store.Target, p *Policy, m lock.Machine, now time.Time) (*Snapshot, error) {
-	s := &Snapshot{Agent: t.Agent, Store: t.Index, Dir: filepath.Dir(t.Index)}
+	s := &Snapshot{Agent: t.Agent, Store: t.Index, Dir: filepath.Dir(t.Index), Taken: now}
 	f, err := s.read()
 	if err != nil {
 		return nil, err
@@ -242,15 +242,19 @@ func (s *Snapshot) held(base, why string) {
 
 // transcript looks at what a row's transcript is, as far as rules need it.
 func (s *Snapshot) transcript(n *namer, r *Row, p *Policy, m lock.Machine, now time.Time) {
-	for _, path := range []string{r.File, filepath.Join(s.Dir, r.ID+".jsonl")} {
-		if path == "" || r.ID == "" && path != r.File {
+	own := ""
+	if r.ID != "" {
+		own = s.transcriptOf(r.ID)
+	}
+	for k, path := range []string{r.File, own} {
+		if path == "" || k == 1 && path == r.File {
 			continue
 		}
-		if filepath.Dir(path) == s.Dir {
-			if why, ok := s.heldNames[filepath.Base(path)]; ok && r.Held == "" {
+		if base, ok := s.local(path); ok {
+			if why, ok := s.heldNames[base]; ok && r.Held == "" {
 				r.Held = why
 			}
-			i, ok := s.names[filepath.Base(path)]
+			i, ok := s.names[base]
 			if !ok {
 				continue
 			}
@@ -274,7 +278,6 @@ func (s *Snapshot) transcript(n *namer, r *Row, p *Policy, m lock.Machine, now t
 	if r.ID == "" {
 		return
 	}
-	own := filepath.Join(s.Dir, r.ID+".jsonl")
 	if s.moved(r) {
 		own = filepath.Join(s.Dir, filepath.Base(r.File))
 	}
@@ -319,8 +322,7 @@ func (s *Snapshot) contentOf(path string) Content {
 	if path == "" {
 		return Gone
 	}
-	if filepath.Dir(path) == s.Dir {
-		base := filepath.Base(path)
+	if base, ok := s.local(path); ok {
 		if i, ok := s.names[base]; ok && !s.Files[i].Link {
 			if s.Files[i].Content == NotLooked {
 				s.Files[i].Content = content(path, s.Files[i].Size)
@@ -346,12 +348,15 @@ func (s *Snapshot) contentOf(path string) Content {
 func (s *Snapshot) lookCloser(n *namer, p *Policy, now time.Time) {
 	d := newDraft(p, s, now)
 	d.decide()
+	same := true
 	for _, i := range d.order {
 		s.pointer(n, &s.Rows[i])
+		same = same && s.Rows[i].runtime < 0
 	}
 	open := func(i int) {
 		f := &s.Files[i]
 		f.Content = content(f.Path, f.Size)
+		same = same && f.Content != Empty
 	}
 	for i := range d.files {
 		if a := &d.files[i]; a.Kind == Move && a.Rule == Unlinked {
@@ -363,5 +368,8 @@ func (s *Snapshot) lookCloser(n *namer, p *Policy, now time.Time) {
 		if x.Rule == KeptUnlinked || p.KeepUnlinked && x.Key == "" && s.Files[x.file].Class == jsonfile.Live {
 			open(x.file)
 		}
+	}
+	if same {
+		s.first = d
 	}
 }

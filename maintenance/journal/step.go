@@ -52,7 +52,7 @@ type Step struct {
 
 	// What the journal found and did.
 	Before  Stamp  `json:"before"`
-	After   Stamp  `json:"after,omitzero"` // of what is written, or has another mode
+	After   Stamp  `json:"after,omitzero"`    // of what is written, or has another mode
 	Skipped string `json:"skipped,omitempty"` // why it was not done
 	Undo    Taken  `json:"undo,omitempty"`
 
