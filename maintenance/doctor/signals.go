@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"oc/awareness"
 	"oc/store"
@@ -110,6 +111,9 @@ func (x *exam) signals() {
 			at := at
 			at.Key = w.Watcher
 			for _, f := range w.Findings {
+				if f == awareness.WatcherGone && slices.Contains(w.Findings, awareness.AmbiguousWatcher) || f == awareness.TargetGone && slices.Contains(w.Findings, awareness.AmbiguousTarget) {
+					continue // a key of several agents is not missing
+				}
 				found = append(found, Finding{Code: watchCode(f), Subject: at, Evidence: []string{fmt.Sprintf("watches %s, seen %d, head %d, %s", w.Target, w.Seen, w.Head, w.State)}})
 			}
 			if p := pruned[w.Target]; w.Pending() && w.Seen < p && w.State != awareness.Dormant {

@@ -159,11 +159,15 @@ type job struct {
 	findings []Finding
 	counts   map[Code]int
 	part     bool // only the ends were read
+	window   bool // of a database
 	look     look
 }
 
 // transcripts looks at every transcript of a directory, on all processors.
 func (x *exam) transcripts(s *site) {
+	if s.database != nil && x.Deep {
+		x.windows(s)
+	}
 	if !s.alone {
 		return
 	}
@@ -187,15 +191,7 @@ func (x *exam) transcripts(s *site) {
 	wait.Wait()
 	for i := range jobs {
 		j := &jobs[i]
-		for _, f := range j.findings {
-			f.More = 0
-			x.find(f)
-		}
-		for code, n := range j.counts {
-			if n > most {
-				x.more(code, j.path, n-most)
-			}
-		}
+		x.tell(j)
 		if j.part {
 			x.report.Partly.Transcripts++
 			x.report.Partly.Bytes += j.size
@@ -210,6 +206,18 @@ func (x *exam) transcripts(s *site) {
 	}
 	if x.looksFor(SharedPrefix) {
 		x.prefixes(s, jobs)
+	}
+}
+
+// tell adds the findings of a job.
+func (x *exam) tell(j *job) {
+	for _, f := range j.findings {
+		x.find(f)
+	}
+	for code, n := range j.counts {
+		if n > most {
+			x.more(code, j.path, n-most)
+		}
 	}
 }
 
@@ -268,6 +276,9 @@ func (j *job) note(f Finding) {
 		return
 	}
 	f.Agent, f.Store, f.File, f.Key = j.s.Agent, j.s.path, j.path, j.key
+	if j.window {
+		f.Byte = -1
+	}
 	j.findings = append(j.findings, f)
 }
 

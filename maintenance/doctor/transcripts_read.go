@@ -150,16 +150,21 @@ func (j *job) readWhole(f *os.File) error {
 	} else if pairs, err = pairsOf(f, branch); err != nil {
 		return err
 	}
-	n := tree.Messages()
-	for _, l := range linked {
-		l.Why = join(l.Why, linkFacts(l, n))
-		j.line(l)
-	}
+	j.links(&tree, linked)
 	for _, l := range pairs {
 		j.line(l)
 	}
 	j.whole(s.Stats())
 	return nil
+}
+
+// links notes what is wrong with the links of a tree.
+func (j *job) links(tree *transcript.Tree, linked []transcript.Finding) {
+	n := tree.Messages()
+	for _, l := range linked {
+		l.Why = join(l.Why, linkFacts(l, n))
+		j.line(l)
+	}
 }
 
 // aboutLinks are the findings that say more with the number of messages that
