@@ -191,7 +191,7 @@ func TestTranscriptsInDatabase(t *testing.T) {
 	id := fixtures.IDOf(e.Keys[0])
 	if err := fixtures.Alter(fixtures.Database(e.SQLite, "main"), fmt.Sprintf(`INSERT INTO transcript_events (session_id, seq, event_json, created_at) VALUES
 		('%[1]s', 100, '{"type":"mess', %[2]d), ('%[1]s', 101, '{"type":"message","id":"zz","parentId":null,"message":{"role":"toolResult","toolCallId":"c9","content":[]}}', %[2]d)`, id, fixtures.Now-fixtures.Hour),
-		fmt.Sprintf(`INSERT INTO transcript_events (session_id, seq, created_at, event_zstd, event_utf8_bytes) VALUES ('%s', 102, %d, x'0011', 10)`, id, fixtures.Now-fixtures.Hour)); err != nil {
+		fmt.Sprintf(`INSERT INTO transcript_events (session_id, seq, created_at, event_zstd, event_utf8_bytes, navigation_json) VALUES ('%s', 102, %d, x'0011', 10, '{"version":1,"report":{"kind":"canonical"},"navigation":{},"reset":{},"model":{},"modelBytes":0,"modelWithoutCheckpointBytes":0,"withoutCustomDataBytes":0}')`, id, fixtures.Now-fixtures.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	r := examine(t, e.SQLite, func(o *Options) { o.Only = mustSelect(t, "transcripts") })
