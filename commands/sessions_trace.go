@@ -24,7 +24,7 @@ func sessionsTrace() *Command {
 		Short: "where a session went, and what can bring it back",
 		Long: "Follows a session through everything on disk that tells of it, in the order of time: its rows in the stores of both eras and of agents that are not configured any more, " +
 			"its transcripts, live, put away, imported or unlinked, the windows and archives of databases, copies of the store that still have its row, imports, runs of oc that touched it, " +
-			"and its cron job. Each says what can bring it back.\n\n" +
+			"events of the signal log, runs of sub-agents, and its cron job. Each says what can bring it back.\n\n" +
 			"KEY is a session key, a session id, or a label; it need not be in any store any more.",
 		Flags: []Flag{agentFlag, allAgentsFlag, storeFlag, asFlag},
 		Examples: []Example{
@@ -38,14 +38,17 @@ func sessionsTrace() *Command {
 // traced is one line of the answer.
 type traced struct {
 	store.Sighting
-	run  string // of a run of oc
-	back string // what can bring it back, or show it; "" where it is there, or nothing can
+	run   string // of a run of oc, or of OpenClaw that an event is of
+	spawn string // of a run of a sub-agent
+	back  string // what can bring it back, or show it; "" where it is there, or nothing can
 }
 
 // What a trace has besides the sightings of package store.
 const (
-	seenRun = "oc-run"
-	seenJob = "cron-job"
+	seenRun    = "oc-run"
+	seenJob    = "cron-job"
+	seenSignal = "signal"
+	seenSpawn  = "subagent-run"
 )
 
 func traceSession(ctx context.Context, c *Call) error {
@@ -73,6 +76,15 @@ func traceSession(ctx context.Context, c *Call) error {
 	for _, s := range append(found, trail.ImportsOf(l.cfg.StateDir)...) {
 		all = append(all, traced{Sighting: s, back: wayBack(s)})
 	}
+	events, err := tracedSignals(ctx, l.cfg.StateDir, trail)
+	if err != nil {
+		problems = append(problems, err)
+	}
+	spawns, err := tracedSpawns(ctx, l.cfg.StateDir, trail)
+	if err != nil {
+		problems = append(problems, err)
+	}
+	all = append(append(all, events...), spawns...)
 	if len(all) == 0 {
 		l.Problems = append(l.Problems, problems...)
 		return c.nothingTraced(l, word)
@@ -295,7 +307,7 @@ func printTrace(p *span.Printer, trail *store.Trail, all []traced, l *library, s
 		stamp(p, "at", x.At)
 		p.Key("kind").String(x.Kind)
 		for _, f := range []struct{ name, text string }{
-			{"era", string(x.Era)}, {"agentId", x.Agent}, {"key", x.Key}, {"sessionId", x.ID}, {"source", x.Reason}, {"path", x.Path}, {"runId", x.run},
+			{"era", string(x.Era)}, {"agentId", x.Agent}, {"key", x.Key}, {"sessionId", x.ID}, {"source", x.Reason}, {"path", x.Path}, {"runId", x.run}, {"subagentRunId", x.spawn},
 		} {
 			if f.text != "" {
 				p.Key(f.name).String(f.text)
@@ -335,7 +347,8 @@ func (c *Call) showTrace(trail *store.Trail, all []traced) {
 		if x.Bytes >= 0 {
 			size = ", " + term.Bytes(x.Bytes)
 		}
-		c.Out.Printf("%s  %s%s\n", c.Out.Paint(term.Bold, at), x.Why, size)
+		line := strings.TrimLeft(term.Wrap(term.Escape(at+"  "+x.Why+size), c.Out.Width(), "      "), " ")
+		c.Out.Printf("%s%s\n", c.Out.Paint(term.Bold, at), term.Styled(strings.TrimPrefix(line, at)))
 		c.Out.Facts(term.Fact{Label: "    in", Value: x.Path}, term.Fact{Label: "    back", Value: x.back, Style: term.Green})
 	}
 }

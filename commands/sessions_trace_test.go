@@ -99,3 +99,47 @@ func TestTraceErasAndRuns(t *testing.T) {
 		}
 	}
 }
+
+// Of real states the runs of sub-agents and the events of the signal log are in the trace, in the order of time.
+func TestTraceOfRecordedStates(t *testing.T) {
+	for release, child := range map[string]string{"2026.7.35": "agent:main:subagent:f2e9445a-ee31-4527-905c-bc5eb42be436", "2026.9.6": "agent:main:subagent:079d093c-37ab-43bc-8ed1-492fcec1c76f"} {
+		root := t.TempDir()
+		unpack(t, golden+"/gateway/state-"+release+".tar.gz", root)
+		before := tree(t, root)
+		parent := at(t, root, "sessions", "trace", "agent:main:main", "--json").doc(t)
+		runs := 0
+		for _, x := range parent["trace"].([]any) {
+			if dig(x, "kind") == "subagent-run" {
+				runs++
+				want(t, "outcome", strings.HasSuffix(dig(x, "text").(string), ": ok"), true)
+			}
+		}
+		want(t, release+" runs that it asked for", runs, 2)
+		doc := at(t, root, "sessions", "trace", child, "--json").doc(t)
+		last, signals := 0.0, 0
+		for _, x := range doc["trace"].([]any) {
+			if at, ok := dig(x, "at").(float64); ok && at < last {
+				t.Errorf("%s: %v stands behind %v", release, at, last)
+			} else if ok {
+				last = at
+			}
+			if dig(x, "kind") == "signal" {
+				signals++
+			}
+		}
+		if release == "2026.9.6" {
+			want(t, "events", signals, 3)
+		}
+		if !strings.Contains(fmt.Sprint(doc["trace"]), "as a sub-agent of agent:main:main: ok") {
+			t.Errorf("%s: %v", release, doc["trace"])
+		}
+		if tree(t, root) != before {
+			t.Error("a trace changed the tree")
+		}
+	}
+	state := t.TempDir()
+	lines(t, filepath.Join(state, "subagents/runs.json"), `{"version":1,"runs":{"r1":{"runId":"r1","childSessionKey":"agent:main:subagent:x","requesterSessionKey":"agent:main:main","createdAt":5},"bad":7,"r2":{}}}`)
+	doc := at(t, state, "sessions", "trace", "agent:main:subagent:x", "--json").doc(t)
+	want(t, "of a file", dig(doc, "trace", 0, "subagentRunId"), "r1")
+	want(t, "not ended", strings.Contains(dig(doc, "trace", 0, "text").(string), "not ended"), true)
+}
