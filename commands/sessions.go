@@ -12,7 +12,7 @@ func sessions() *Command {
 		Examples: list.Examples,
 		Exits:    list.Exits,
 		Sub: []*Command{
-			list, sessionsShow(), sessionsExplain(), sessionsCleanup(), sessionsSearch(), sessionsTrace(), sessionsStats(),
+			list, sessionsShow(), sessionsExplain(), sessionsContext(), sessionsCleanup(), sessionsSearch(), sessionsTrace(), sessionsStats(),
 			sessionsMessages(), sessionsTail(), sessionsExport(), sessionsDiff(),
 			sessionsDelete(), sessionsArchive(), sessionsRestore(), sessionsReset(), sessionsPatch(),
 			sessionsSend(), sessionsSpawn(), sessionsYield(), sessionsAbort(),

@@ -125,6 +125,14 @@ func (t *Tree) Context(load func(Place) (Entry, error)) (Context, error) {
 	return c, nil
 }
 
+// Voice is the role of a raw message as the context has it: what was a hookMessage up to version 2 is custom.
+func Voice(message []byte) string {
+	if role := Role(message); role != "hookMessage" {
+		return role
+	}
+	return "custom"
+}
+
 // said is what a row says to the model.
 func said(e *Entry, at Place) (Said, bool) {
 	switch e.Kind {
@@ -132,11 +140,7 @@ func said(e *Entry, at Place) (Said, bool) {
 		if span.KindOf(e.Message) != span.Object {
 			return Said{}, false
 		}
-		role := Role(e.Message)
-		if role == "hookMessage" { // its name up to version 2
-			role = "custom"
-		}
-		return Said{at, Message, role, e.Message}, true
+		return Said{at, Message, Voice(e.Message), e.Message}, true
 	case CustomMessage:
 		return Said{at, CustomMessage, "custom", e.Raw}, true
 	case BranchSummary:

@@ -125,29 +125,62 @@ func EstimateContext(messages []Said) Estimate {
 		if m.Role != "assistant" {
 			continue
 		}
-		usage := span.Member(m.Raw, "usage")
-		stop, _ := span.Text(span.Member(m.Raw, "stopReason"))
-		state, _ := span.Text(span.Path(usage, "contextUsage", "state"))
-		if span.KindOf(usage) != span.Object || stop == "aborted" || stop == "error" || state == "unavailable" {
-			continue
+		if n, ok := ReportedContext(m.Raw); ok {
+			e.Last, e.Usage = i, n
+			break
 		}
-		e.Last = i
-		number := func(names ...string) float64 {
-			f, _ := span.Float(span.Path(usage, names...))
-			return f
-		}
-		if state == "available" {
-			e.Usage = number("contextUsage", "totalTokens")
-		} else if e.Usage = number("totalTokens"); e.Usage == 0 {
-			e.Usage = number("input") + number("output") + number("cacheRead") + number("cacheWrite")
-		}
-		break
 	}
 	for _, m := range messages[e.Last+1:] {
 		e.Trailing += Tokens(m.Role, m.Raw)
 	}
 	e.Tokens = e.Usage + float64(e.Trailing)
 	return e
+}
+
+// ReportedContext is how full an assistant's raw message says the context was; ok is false where it failed, was broken off, or does
+// not say.
+func ReportedContext(raw []byte) (tokens float64, ok bool) {
+	usage := span.Member(raw, "usage")
+	stop, _ := span.Text(span.Member(raw, "stopReason"))
+	state, _ := span.Text(span.Path(usage, "contextUsage", "state"))
+	if span.KindOf(usage) != span.Object || stop == "aborted" || stop == "error" || state == "unavailable" {
+		return 0, false
+	}
+	number := func(names ...string) float64 {
+		f, _ := span.Float(span.Path(usage, names...))
+		return f
+	}
+	if state == "available" {
+		return number("contextUsage", "totalTokens"), true
+	}
+	if n := number("totalTokens"); n != 0 {
+		return n, true
+	}
+	return number("input") + number("output") + number("cacheRead") + number("cacheWrite"), true
+}
+
+// ImageTokens is the part of Tokens that the images of a raw message take, where it is not an assistant's.
+func ImageTokens(raw []byte) (n int) {
+	_, _ = span.Items(span.Member(raw, "content"), 0, func(block []byte) error {
+		if kind, _ := span.Text(span.Member(block, "type")); kind == "image" {
+			n += imageUnits / 4
+		}
+		return nil
+	})
+	return n
+}
+
+// CallTokens is the part of Tokens that the calls of tools in an assistant's raw message take.
+func CallTokens(raw []byte) int {
+	n := 0
+	_, _ = span.Items(span.Member(raw, "content"), 0, func(block []byte) error {
+		if kind, _ := span.Text(span.Member(block, "type")); kind == "toolCall" {
+			name, _ := span.Text(span.Member(block, "name"))
+			n += visible.Units(name) + compactUnits(span.Member(block, "arguments"))
+		}
+		return nil
+	})
+	return (n + 3) / 4
 }
 
 // Chars is the length of a text for estimates that know of wide scripts: each

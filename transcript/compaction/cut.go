@@ -51,7 +51,7 @@ func RoleOf(name string) Role {
 func RowOf(e *transcript.Entry) Row {
 	r := Row{Kind: e.Kind}
 	if e.Kind == transcript.Message && span.KindOf(e.Message) == span.Object {
-		name := transcript.Role(e.Message)
+		name := transcript.Voice(e.Message)
 		r.Role, r.Tokens = RoleOf(name), int32(transcript.Tokens(name, e.Message))
 	}
 	return r

@@ -28,7 +28,7 @@ type Settings struct {
 
 	Reserve int // tokens that stay free for the answer
 	Keep    int // tokens of the end of a conversation that are not summarised
-	Floor   int // the least reserve
+	Floor   int // the least reserve, as far as the window has room for it
 
 	HistoryShare  float64 // of the window, for what is summarised
 	RecentTurns   int     // turns that the safeguard keeps word by word
@@ -66,7 +66,6 @@ func Read(defaults *config.Node, window int) Settings {
 	if window > 0 {
 		least := min(leastPrompt, max(1, window/2))
 		s.Reserve = min(s.Reserve, max(0, window-least))
-		s.Floor = min(s.Floor, max(0, window-least))
 	}
 	s.Keep = whole(n.At("keepRecentTokens"), runtimeKeep, 1)
 	s.Provider = trimmed(n.At("provider"))
