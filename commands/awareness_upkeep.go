@@ -70,11 +70,11 @@ func showStats(ctx context.Context, c *Call) error {
 	facts := []term.Fact{
 		{Label: "Signal log", Value: s.line()},
 		{Label: "Quarantine", Value: s.quarantine, Style: term.Red},
-		{Label: "Events", Value: fmt.Sprintf("%s of %s, of %s sessions; the last sequence is %d", term.Count(st.Events), term.Count(awareness.MaxRows), term.Count(st.Sessions), st.Last)},
+		{Label: "Events", Value: fmt.Sprintf("%s of %s, of %s; the last sequence is %d", term.Count(st.Events), term.Count(awareness.MaxRows), plural(int(st.Sessions), "session", "sessions"), st.Last)},
 		{Label: "Oldest", Value: momentAgo(st.Oldest, c.nowMs())},
 		{Label: "Newest", Value: momentAgo(st.Newest, c.nowMs())},
 		{Label: "Watches", Value: fmt.Sprintf("%s, of which %s pending", term.Count(st.Watches), term.Count(st.Pending))},
-		{Label: "Upstream", Value: term.Count(st.Links) + " links of adopted sessions"},
+		{Label: "Upstream", Value: plural(int(st.Links), "link of an adopted session", "links of adopted sessions")},
 		{Label: "Next prune", Value: fmt.Sprintf("removes %s events for their age, %s for their number, %s watches", term.Count(st.Aged), term.Count(st.Excess), term.Count(st.Expired))},
 	}
 	if s.schema.None {
@@ -145,7 +145,7 @@ func sweepLog(ctx context.Context, c *Call) error {
 	for _, n := range swept.Notices {
 		c.Out.Printf("For %s: %s\n", n.Watcher, n.Text())
 	}
-	c.Out.Printf("%d notices stand, %d pending watches have nobody to tell.\n", len(swept.Notices), swept.Dormant)
+	c.Out.Printf("Notices that stand: %d. Pending watches with nobody to tell: %d.\n", len(swept.Notices), swept.Dormant)
 	prunedText(c, swept.Pruned, "Removed")
 	return c.tell(s.unread)
 }
@@ -200,7 +200,7 @@ func pruneLog(ctx context.Context, c *Call) error {
 }
 
 func prunedText(c *Call, n awareness.Pruned, verb string) {
-	c.Out.Printf("%s %s events for their age, %s for their number, %s watches.\n", verb, term.Count(n.Aged), term.Count(n.Excess), term.Count(n.Cursors))
+	c.Out.Printf("%s %s for their age, %s for their number, %s.\n", verb, plural(int(n.Aged), "event", "events"), term.Count(n.Excess), plural(int(n.Cursors), "watch", "watches"))
 }
 
 // upkeep does what the owner of the log does. Where there is none there is nothing to do.

@@ -184,7 +184,7 @@ func (s *standing) signalLine() string {
 	case s.signals.schema.None:
 		return ""
 	}
-	return fmt.Sprintf("%s events of %s sessions, %s watches, %s with a pending notice", term.Count(s.stats.Events), term.Count(s.stats.Sessions), term.Count(s.stats.Watches), term.Count(s.stats.Pending))
+	return fmt.Sprintf("%s of %s, %s, %s with a pending notice", plural(int(s.stats.Events), "event", "events"), plural(int(s.stats.Sessions), "session", "sessions"), plural(int(s.stats.Watches), "watch", "watches"), term.Count(s.stats.Pending))
 }
 
 func gatewayStyle(l gateway.Life) term.Style {
