@@ -24,7 +24,7 @@ var changesFlags = []Flag{
 	{Name: "changes-since", Value: "N", Help: "the events of its signal log after version N", Takes: "a version: a whole number from 0 to 9007199254740991", Check: IsWhole},
 	{Name: "all-sessions", Help: "with --changes-since, those of all sessions; N is then a sequence of the whole log"},
 	{Name: "wait", Value: "DURATION", Help: "wait that long for an event; exit 7 when none came", Takes: "a duration such as 30s or 5m", Check: IsDuration},
-	asFlag,
+	liveFlag, asFlag,
 }
 
 // asksForChanges tells whether status is about sessions rather than about the whole state.
@@ -37,6 +37,8 @@ func (c *Call) asksForChanges() (bool, error) {
 		return false, Usagef("--all-sessions goes with --changes-since N")
 	case c.Given("wait") && !since:
 		return false, Usagef("--wait goes with --changes-since N: it waits for an event after version N")
+	case c.Bool("live") && since:
+		return false, Usagef("--live and --changes-since exclude each other: the signal log is read from disk; give one of them")
 	case c.Given("session") && strings.TrimSpace(c.String("session")) == "":
 		return false, Usagef("--session takes the key of a session")
 	case c.Given("agent") && !since && !c.Given("session"):
@@ -87,12 +89,18 @@ func showChanges(ctx context.Context, c *Call) error {
 	if err := a.gather(ctx, c); err != nil {
 		return err
 	}
+	if c.Bool("live") {
+		a.vitals = c.vitals(ctx, s.cfg, a.key)
+	}
 	if c.JSON() {
 		if err := c.Document(a.document); err != nil {
 			return err
 		}
 	} else {
 		a.text(c)
+	}
+	if a.vitals != nil && a.vitals.err != nil {
+		return a.vitals.err
 	}
 	if a.row != nil {
 		c.remark(a.row.Store())
@@ -289,6 +297,8 @@ type delta struct {
 	after int64 // the version asked about
 	view  store.View
 	run   *gateway.Judgement
+
+	vitals *vitals // nil: the gateway was not asked
 }
 
 // gather adds what the session's own row tells.
@@ -361,6 +371,9 @@ func (a *delta) document(p *span.Printer) error {
 		p.Null()
 	} else {
 		a.session(p)
+	}
+	if a.vitals != nil {
+		a.vitals.print(p)
 	}
 	a.l.sight.print(p)
 	a.print(p)

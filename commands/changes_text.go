@@ -42,6 +42,9 @@ func (a *delta) text(c *Call) {
 		version = "0: nothing was recorded of it"
 	}
 	out.Facts(append(facts, term.Fact{Label: "Version", Value: version}, term.Fact{Label: "Signal log", Value: a.line()})...)
+	if a.vitals != nil {
+		a.vitals.text(c)
+	}
 	if !a.asked {
 		return
 	}

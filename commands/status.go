@@ -19,13 +19,15 @@ func status() *Command {
 		Name:  "status",
 		Short: "the state at a glance, or one session and what changed about it",
 		Long: "Shows whether a gateway seems to live and how that is known, every agent with its era, rows and bytes against the limits, the sessions that say they are running with a " +
-			"verdict and its evidence, and the newest sessions. Everything is read from files, processes and the kernel; no connection is made.\n\n" +
+			"verdict and its evidence, and the newest sessions. Everything is read from files, processes and the kernel; no connection is made. With --live the gateway is asked too: how it is, " +
+			"which sessions have a run at this moment, and where their answers go.\n\n" +
 			"With --session it shows one session, and with --changes-since what its signal log has recorded after a version, the oldest 200 events first. It says whether nothing " +
 			"changed, whether to reconcile these events, or whether there is a history gap, so that only a refresh of the whole session helps. Looking marks nothing as read. With " +
 			"--wait it returns as soon as there is an event, so that a script can wait for other sessions.",
 		Flags: changesFlags,
 		Examples: []Example{
 			{"oc status", "the state of the default installation"},
+			{"oc status --live", "and what the gateway says of itself"},
 			{"oc status --session main --changes-since 12", "what happened to a session since version 12"},
 			{"oc status --changes-since 12 --wait 30s --json", "wait for the next event of your own session, OC_SESSION"},
 			{"oc status --all-sessions --changes-since 0", "the whole signal log, by session"},
@@ -46,6 +48,8 @@ type standing struct {
 	signals *signals
 	stats   awareness.Stats
 	unheard error // why the signal log could not be read
+
+	vitals *vitals // nil: the gateway was not asked
 }
 
 type runFacts struct {
@@ -96,6 +100,9 @@ func showStatus(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
+	if c.Bool("live") {
+		s.vitals = c.vitals(ctx, s.cfg, "")
+	}
 	if c.JSON() {
 		return s.answer(c)
 	}
@@ -129,12 +136,18 @@ func showStatus(ctx context.Context, c *Call) error {
 		}
 		t.End()
 	}
+	if s.vitals != nil {
+		s.vitals.text(c)
+	}
 	return s.remarks(c)
 }
 
 // remarks tells what the answer leaves out; it is a partial one where an agent or the signal log could not be read.
 func (s *standing) remarks(c *Call) error {
 	err := c.agentRemarks(s.cfg, s.agents)
+	if s.vitals != nil && s.vitals.err != nil {
+		return s.vitals.err
+	}
 	if err == nil && s.unheard != nil {
 		return Status(ExitFailed)
 	}
@@ -285,6 +298,9 @@ func (s *standing) document(p *span.Printer) error {
 		p.End()
 	}
 	p.End()
+	if s.vitals != nil {
+		s.vitals.print(p)
+	}
 	agentFailures(s.agents).print(p)
 	p.End()
 	return nil
