@@ -74,6 +74,14 @@ func (g *live) tool(ctx context.Context, t gateway.Tool, patience time.Duration)
 	return got, nil
 }
 
+// slack is what some calls may need beyond the time that a gateway has anyway; --gateway-timeout says how much time there is in all.
+func (g *live) slack(d time.Duration) time.Duration {
+	if g.call.Given("gateway-timeout") {
+		return 0
+	}
+	return d
+}
+
 // speaker is the session that asks, by its key.
 func (g *live) speaker() string {
 	word := cmp.Or(strings.TrimSpace(g.call.String("as")), strings.TrimSpace(g.call.Env("OC_SESSION")))

@@ -56,7 +56,11 @@ func abortSession(ctx context.Context, c *Call) error {
 	}
 	switch status {
 	case "aborted":
-		c.Out.Printf("%s: run %s was stopped\n", key, cmp.Or(run, term.Unknown))
+		if run == "" { // 2026.9.6 does not say which
+			c.Out.Printf("%s: its run was stopped\n", key)
+			break
+		}
+		c.Out.Printf("%s: run %s was stopped\n", key, run)
 	case "no-active-run":
 		c.Out.Printf("%s does nothing; there was no run to stop\n", key)
 	default:

@@ -15,6 +15,7 @@ import (
 	"oc/gateway"
 	"oc/store/row"
 	"oc/store/span"
+	"oc/transcript"
 )
 
 // longestMessage is what send and spawn take, in bytes: half of what a gateway reads, so that escapes have room.
@@ -155,8 +156,14 @@ func sendMessage(ctx context.Context, c *Call) error {
 		return err
 	}
 	a := sent{live: g, letter: l, from: tool.Key, to: cmp.Or(textIn(got, "sessionKey"), l.word, l.label, l.agent), raw: got, status: textIn(got, "status")}
-	if a.status == "ok" && strings.TrimSpace(textIn(got, "reply")) == "" {
-		a.status = "no_reply" // 2026.7.35 has no word for it
+	if a.status == "ok" {
+		silent, err := a.silent(ctx)
+		if err != nil {
+			c.Warnf("whether %s answered with the very words of the message is not known: %v", a.to, err)
+		}
+		if silent {
+			a.status = "no_reply"
+		}
 	}
 	return a.tell(c)
 }
@@ -223,6 +230,31 @@ func (a *sent) tell(c *Call) error {
 	return Failf("the message for %s was not sent: %s", a.to, why)
 }
 
+// silent tells whether nothing was answered. 2026.7.35 has no word for it: it leaves the reply out, or takes the newest thing said for it,
+// which is then the message itself.
+func (a *sent) silent(ctx context.Context) (bool, error) {
+	reply := strings.TrimSpace(textIn(a.raw, "reply"))
+	if reply == "" || reply != strings.TrimSpace(a.letter.text) {
+		return reply == "", nil
+	}
+	got, err := a.do(ctx, gateway.History{Key: a.to, Limit: 20})
+	if err != nil {
+		return false, err
+	}
+	silent := true
+	_, err = span.Items(span.Member(got, "messages"), 0, func(m []byte) error {
+		var text string
+		for _, p := range parts(m) {
+			text += p.text
+		}
+		if strings.TrimSpace(text) == reply { // the newest one with these words decides
+			silent = transcript.Role(m) != "assistant" || span.Member(m, "senderLabel") != nil || span.Member(m, "provenance") != nil
+		}
+		return nil
+	})
+	return silent, err
+}
+
 // went tells whether the receiver has the message.
 func (a *sent) went() bool {
 	switch a.status {
@@ -258,7 +290,11 @@ func asIs(text string) term.Styled {
 func (a *sent) document(p *span.Printer) error {
 	p.Object()
 	p.Key("status").String(a.status)
-	members(p, a.raw, "status", "via", "gateway", "from", "sent")
+	but := []string{"status", "via", "gateway", "from", "sent"}
+	if a.status == "no_reply" {
+		but = append(but, "reply")
+	}
+	members(p, a.raw, but...)
 	p.Key("from").String(a.from)
 	p.Key("sent").Bool(a.went())
 	a.print(p)

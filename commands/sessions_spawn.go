@@ -75,14 +75,12 @@ func spawnSession(ctx context.Context, c *Call) error {
 	}
 	defer g.Close()
 	s := spawned{live: g, parent: g.speaker()}
-	if s.raw, err = g.tool(ctx, gateway.Tool{Name: "sessions_spawn", Key: s.parent, Args: args}, spawnPatience); err != nil {
+	// A fork copies a conversation, and a thread asks a channel.
+	if s.raw, err = g.tool(ctx, gateway.Tool{Name: "sessions_spawn", Key: s.parent, Args: args}, g.slack(20*time.Second)); err != nil {
 		return err
 	}
 	return s.tell(c)
 }
-
-// spawnPatience is what a gateway may need to prepare a new session: a fork copies a conversation, a thread asks a channel.
-const spawnPatience = 20 * time.Second
 
 // spawned is a new session.
 type spawned struct {

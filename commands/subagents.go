@@ -231,9 +231,6 @@ func (h *helpers) document(p *span.Printer) error {
 	return nil
 }
 
-// cancelPatience is what a gateway may need to stop a run that does not want to.
-const cancelPatience = 20 * time.Second
-
 func cancelSubagent(ctx context.Context, c *Call) error {
 	cfg, err := c.load()
 	if err != nil {
@@ -253,7 +250,8 @@ func cancelSubagent(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	limited, stop := context.WithTimeout(ctx, c.budget(cfg)+cancelPatience)
+	// A run may not stop at once.
+	limited, stop := context.WithTimeout(ctx, c.budget(cfg)+g.slack(20*time.Second))
 	defer stop()
 	got, err := g.Do(limited, gateway.CancelTask{ID: t.id})
 	if err != nil {

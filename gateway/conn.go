@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ type Conn struct {
 	Hello Hello
 
 	ws      *websocket.Conn
+	wire    io.Closer // what ws speaks over
 	host    string
 	secrets []Secret
 	events  func(Event)
@@ -37,9 +39,9 @@ type Conn struct {
 	waits map[string]chan frame
 }
 
-func newConn(ws *websocket.Conn, hello Hello, host string, secrets []Secret, events func(Event)) *Conn {
+func newConn(ws *websocket.Conn, wire io.Closer, hello Hello, host string, secrets []Secret, events func(Event)) *Conn {
 	ws.SetReadLimit(maxSkipped)
-	c := &Conn{Hello: hello, ws: ws, host: host, secrets: secrets, events: events, last: 1, waits: map[string]chan frame{}, done: make(chan struct{})}
+	c := &Conn{Hello: hello, ws: ws, wire: wire, host: host, secrets: secrets, events: events, last: 1, waits: map[string]chan frame{}, done: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	go c.read()
 	return c
@@ -63,7 +65,11 @@ func (c *Conn) Err() error {
 // Close ends the connection, politely where that takes no time.
 func (c *Conn) Close() error {
 	c.closing.Store(true)
-	impatient := time.AfterFunc(100*time.Millisecond, c.cancel)
+	// A gateway that goes on talking would be listened to for seconds.
+	impatient := time.AfterFunc(100*time.Millisecond, func() {
+		c.cancel()
+		_ = c.wire.Close()
+	})
 	_ = c.ws.Close(websocket.StatusNormalClosure, "")
 	impatient.Stop()
 	c.cancel()

@@ -130,6 +130,7 @@ type dialing struct {
 	id        *Identity
 	host      string
 	connected atomic.Bool // a TCP connection came about
+	wire      net.Conn    // it
 }
 
 func (d *dialing) secrets() []Secret { return []Secret{d.Credentials.Token, d.Credentials.Password} }
@@ -166,7 +167,7 @@ func (d *dialing) dial(ctx context.Context) (*Conn, *Error) {
 		_ = ws.CloseNow()
 		return nil, e
 	}
-	return newConn(ws, hello, d.host, d.secrets(), d.Events), nil
+	return newConn(ws, d.wire, hello, d.host, d.secrets(), d.Events), nil
 }
 
 // open makes the WebSocket. status is the HTTP status of an answer that is none.
@@ -190,6 +191,7 @@ func (d *dialing) client() *http.Client {
 			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				conn, err := dialer.DialContext(ctx, network, addr)
 				if err == nil {
+					d.wire = conn
 					d.connected.Store(true)
 				}
 				return conn, err
