@@ -29,6 +29,8 @@ type fakeGateway struct {
 	state   string // that it says it has
 	sent    func(call fakeCall) fakeEnd
 
+	dies string // at a moment; "": it does not
+
 	port int
 	mu   sync.Mutex
 	all  []fakeCall
@@ -45,7 +47,16 @@ type fakeEnd struct {
 	failure any // of an answer that is an error
 	silent  bool
 	hangUp  bool
+	half    bool // of the answer, then the end
 }
+
+// The moments of a connection at which a fake gateway can die.
+const (
+	diesBeforeChallenge = "before the challenge"
+	diesAfterChallenge  = "after the challenge"
+	diesAfterConnect    = "after connect"
+	diesAfterHello      = "after hello"
+)
 
 var fakeReleases = []string{"2026.7.35", "2026.9.6"}
 
@@ -105,7 +116,13 @@ func (f *fakeGateway) serve(ctx context.Context, ws *websocket.Conn, hello map[s
 		raw, err := json.Marshal(v)
 		return err == nil && ws.Write(ctx, websocket.MessageText, raw) == nil
 	}
+	if f.dies == diesBeforeChallenge {
+		return
+	}
 	say(map[string]any{"type": "event", "event": "connect.challenge", "payload": map[string]any{"nonce": "n", "ts": 1796037875738}})
+	if f.dies == diesAfterChallenge {
+		return
+	}
 	for {
 		_, raw, err := ws.Read(ctx)
 		if err != nil {
@@ -120,6 +137,9 @@ func (f *fakeGateway) serve(ctx context.Context, ws *websocket.Conn, hello map[s
 			return
 		}
 		if m.Method == "connect" {
+			if f.dies == diesAfterConnect {
+				return
+			}
 			if auth, _ := m.Params["auth"].(map[string]any); auth["token"] != fakeToken {
 				_, failure := frameOf(f.t, f.release, "handshake/07-cli-bad-token")
 				say(map[string]any{"type": "res", "id": m.ID, "ok": false, "error": failure})
@@ -128,6 +148,9 @@ func (f *fakeGateway) serve(ctx context.Context, ws *websocket.Conn, hello map[s
 			}
 			hello["auth"] = map[string]any{"role": "operator", "scopes": m.Params["scopes"]}
 			say(map[string]any{"type": "res", "id": m.ID, "ok": true, "payload": hello})
+			if f.dies == diesAfterHello {
+				return
+			}
 			continue
 		}
 		call := fakeCall{m.Method, m.Params}
@@ -140,6 +163,11 @@ func (f *fakeGateway) serve(ctx context.Context, ws *websocket.Conn, hello map[s
 			<-ctx.Done()
 			return
 		case end.hangUp:
+			return
+		case end.half:
+			if w, err := ws.Writer(ctx, websocket.MessageText); err == nil {
+				fmt.Fprintf(w, `{"type":"res","id":%q,"ok":tr`, m.ID)
+			}
 			return
 		case end.failure != nil:
 			say(map[string]any{"type": "res", "id": m.ID, "ok": false, "error": end.failure})

@@ -40,9 +40,9 @@ func (c *Call) where(cfg *config.Config) gateway.Where {
 }
 
 // way decides who makes a change (the delegation rule, see gateway.Decide): a connection means that the gateway of this state does, none
-// that oc does it itself. The error says why nobody does. index is the store that --store named, and sqlite says that sessions in a
+// that oc does it itself. It asks for the scope admin, whatever is to be done: to others 2026.7.35 does not say which state it has. The error says why nobody does. index is the store that --store named, and sqlite says that sessions in a
 // database are to change. The caller closes the connection.
-func (c *Call) way(ctx context.Context, cfg *config.Config, index string, sqlite bool, scopes ...string) (*gateway.Conn, error) {
+func (c *Call) way(ctx context.Context, cfg *config.Config, index string, sqlite bool) (*gateway.Conn, error) {
 	w := c.where(cfg)
 	has := func(flag string) bool { return find(c.Path[len(c.Path)-1].Flags, "--"+flag) != nil && c.Given(flag) }
 	f := gateway.Flags{Offline: c.Bool("offline"), Store: has("store"), BesideGateway: has("beside-gateway"), SQLite: sqlite}
@@ -53,7 +53,7 @@ func (c *Call) way(ctx context.Context, cfg *config.Config, index string, sqlite
 		w.ConfigPath, f.Offline = filepath.Join(w.StateDir, "openclaw.json"), true // nobody's address is known
 	case !f.Offline:
 		var err error
-		if o, err = c.gateway(cfg, scopes...); err != nil {
+		if o, err = c.gateway(cfg, gateway.Admin); err != nil {
 			return nil, Refusef("%w; nothing was changed: give --offline if this state has no gateway", err)
 		}
 	}
@@ -90,7 +90,7 @@ func sameDir(a, b string) bool {
 
 // alone refuses while a gateway owns the state, or may: what is to be done cannot be handed to one.
 func (c *Call) alone(ctx context.Context, cfg *config.Config, what, index string) error {
-	conn, err := c.way(ctx, cfg, index, false, gateway.Read)
+	conn, err := c.way(ctx, cfg, index, false)
 	if err != nil || conn == nil {
 		return err
 	}

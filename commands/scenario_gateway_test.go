@@ -235,6 +235,68 @@ func s18(t *testing.T, release string, args, calls []string) {
 	})
 }
 
+// A gateway that dies at any moment of a call: what it did stands, oc does nothing in its place, and undo finds out what there is to take back.
+func TestS18GatewayDies(t *testing.T) {
+	const key = "agent:work:telegram:direct:5550137"
+	for _, command := range [][]string{{"sessions", "delete", key, "--yes"}, {"sessions", "reset", key}, {"sessions", "archive", key}, {"sessions", "cleanup", "--agent", "work", "--older-than", "20d"}} {
+		for _, x := range []struct {
+			name  string
+			dies  string
+			end   fakeEnd
+			does  bool
+			calls int
+		}{
+			{name: diesBeforeChallenge, dies: diesBeforeChallenge},
+			{name: diesAfterChallenge, dies: diesAfterChallenge},
+			{name: diesAfterConnect, dies: diesAfterConnect},
+			{name: diesAfterHello, dies: diesAfterHello},
+			{name: "before it has done it", end: fakeEnd{hangUp: true}, calls: 1},
+			{name: "after it has done it", end: fakeEnd{hangUp: true}, does: true, calls: 1},
+			{name: "in its answer", end: fakeEnd{half: true}, does: true, calls: 1},
+			{name: "in its answer, and nothing is done", end: fakeEnd{half: true}, calls: 1},
+		} {
+			t.Run(command[1]+" "+x.name, func(t *testing.T) {
+				state, sessions, env := lived(t)
+				h := &house{t, "2026.7.35", sessions}
+				after := kept(t, state)
+				before := after
+				f := fake(t, "2026.7.35", state, func(c fakeCall) fakeEnd {
+					if x.does {
+						h.do(c)
+						after = kept(t, state)
+					}
+					return x.end
+				})
+				f.dies = x.dies
+				a := ocRun(t, state, f.env(env), slices.Concat([]string{"--state-dir", state, "--json"}, command)...)
+				if a.exit != ExitBusy {
+					t.Errorf("exit %d: %s", a.exit, a.errout)
+				}
+				if x.dies != diesAfterHello && len(f.calls()) != x.calls {
+					t.Errorf("%v was asked for", f.calls())
+				}
+				if d := diffLines(after, kept(t, state)); d != "" {
+					t.Errorf("oc did something in its place:\n%s", d)
+				}
+				if told := strings.Contains(a.errout, "not known whether it was carried out"); told != (x.calls == 1) && x.dies != diesAfterHello {
+					t.Errorf("what is known of it: %s", a.errout)
+				}
+				env["OPENCLAW_GATEWAY_PORT"] = "1" // it has died
+				a = ocRun(t, state, env, "--state-dir", state, "undo", "--json")
+				if x.dies != diesAfterHello && (a.exit == ExitDone) != (x.calls == 1) {
+					t.Errorf("undo: exit %d: %s%s", a.exit, a.out, a.errout)
+				}
+				// Archives are not known to be the gateway's when nobody heard its answer.
+				archive := func(line string) bool { return strings.Contains(line, "2026-11-30T11-45-34.093Z") }
+				now := slices.DeleteFunc(kept(t, state), archive)
+				if d := diffLines(before, now); d != "" {
+					t.Errorf("after undo:\n%s", d)
+				}
+			})
+		}
+	}
+}
+
 func listener(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -23,7 +23,7 @@ func sessionsArchive() *Command {
 		Run: func(ctx context.Context, c *Call) error {
 			return c.change(ctx, verb{past: "archived", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 				return maintenance.Archive(s, keys, c.Now())
-			}, scope: gateway.Write, ask: func(k asked) gateway.Request {
+			}, ask: func(k asked) gateway.Request {
 				return gateway.Patch{Key: k.key, Agent: k.agent, ExpectedSessionID: k.sure, Fields: map[string]any{"archived": true}}
 			}}, c.Args)
 		},

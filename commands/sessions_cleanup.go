@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"oc/config"
-	"oc/gateway"
 	"oc/maintenance"
 	"oc/maintenance/journal"
 	"oc/store"
@@ -27,7 +26,9 @@ func sessionsCleanup() *Command {
 			"Sessions whose transcript is locked or was written in the last five minutes stay, an impossible time never makes a session old, and transcripts with messages that no " +
 			"session names are archived rather than deleted. A store that is damaged or missing is refused: nothing is taken for empty.\n\n" +
 			"Without any flag the configured limits apply. --older-than, --kind and --empty select sessions by hand instead.\n\n" +
-			"For now this works on stores of the file era only, sessions.json: an agent whose sessions are in a database is refused, the others of --all-agents are cleaned.",
+			"While a gateway of this state lives it is asked for the change. What its own cleanup does not do as asked is done session by session: --cron, a selection by hand, several active " +
+			"keys, and sessions that oc protects and the gateway would take; files that no session names stay then, and that is told.\n\n" +
+			"Without a gateway this works on stores of the file era only, for now, sessions.json: an agent whose sessions are in a database is refused, the others of --all-agents are cleaned.",
 		Flags: slices.Concat([]Flag{agentFlag, allAgentsFlag, {Name: "store", Value: "PATH", Help: "the sessions in this sessions.json; databases cannot be cleaned yet"}}, []Flag{
 			{Name: "dry-run", Help: "show the plan and change nothing"},
 			{Name: "enforce", Help: "apply the limits although the configured mode is warn"},
@@ -56,7 +57,7 @@ func sessionsCleanup() *Command {
 var (
 	keepUndoFlag      = Flag{Name: "keep-undo", Value: "DURATION", Default: "7d", Help: "how long runs can be taken back; units ms, s, m, h, d, w", Takes: "a positive duration such as 7d or 48h", Check: isSomeTime}
 	purgeFlag         = Flag{Name: "purge", Help: "save nothing: what goes cannot be brought back"}
-	besideGatewayFlag = Flag{Name: "beside-gateway", Help: "change files although a gateway lives that may write them too"}
+	besideGatewayFlag = Flag{Name: "beside-gateway", Help: "change files although a gateway lives that may write them too, and do not ask it"}
 )
 
 // cleaned is one store of a cleanup.
@@ -103,7 +104,7 @@ func cleanup(ctx context.Context, c *Call) error {
 	w := c.worker(cfg)
 	var all []cleaned
 	if !dry {
-		conn, err := c.way(ctx, cfg, targets[0].Index, anyDatabase(targets), gateway.Admin)
+		conn, err := c.way(ctx, cfg, targets[0].Index, anyDatabase(targets))
 		if err != nil {
 			return err
 		}

@@ -94,7 +94,6 @@ func patchSession(ctx context.Context, c *Call) error {
 	if fields, odd := p.Fields(); odd != "" {
 		v.closed = "it has no call that takes the field " + odd + " out of a row"
 	} else {
-		v.scope = gateway.Patch{Fields: fields}.Scope()
 		v.ask = func(k asked) gateway.Request {
 			return gateway.Patch{Key: k.key, Agent: k.agent, ExpectedSessionID: k.sure, Fields: fields}
 		}

@@ -49,7 +49,7 @@ func restoreSession(ctx context.Context, c *Call) error {
 		if r.Archived() {
 			return c.apply(ctx, l.cfg, verb{past: "restored", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 				return maintenance.Unarchive(s, keys, c.Now())
-			}, scope: gateway.Write, ask: func(k asked) gateway.Request {
+			}, ask: func(k asked) gateway.Request {
 				return gateway.Patch{Key: k.key, Agent: k.agent, ExpectedSessionID: k.sure, Fields: map[string]any{"archived": false}}
 			}}, all, r.Key)
 		}

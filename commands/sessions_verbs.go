@@ -27,7 +27,6 @@ type verb struct {
 	ask     func(k asked) gateway.Request
 	closed  string
 	once    bool            // one request does all of it
-	scope   string          // that the requests need; "": admin
 	besides []string        // files that a gateway changes with it
 	leaves  func() []string // what is left after a gateway did it; nil: what was said before
 }
@@ -45,7 +44,7 @@ var (
 	verbFlags   = []Flag{agentFlag, storeFlag, mainFlag, dryFlag, yesFlag, keepUndoFlag, purgeFlag, besideGatewayFlag}
 	verbExits   = []int{ExitBusy, ExitRefused}
 	verbAnyKeys = "\n\nKEY is a session key, exact or in another form of it, a session id, or a label. A session whose transcript is locked or was written in the last five minutes stays as it is " +
-		"and is told; the others are changed. oc undo takes all of it back."
+		"and is told; the others are changed. oc undo takes all of it back. While a gateway of this state lives it is asked to do it, and undo waits until it has stopped."
 )
 
 // changed is one store of a verb.
@@ -139,7 +138,7 @@ func (c *Call) apply(ctx context.Context, cfg *config.Config, v verb, all []chan
 				return err
 			}
 		}
-		conn, err := c.way(ctx, cfg, all[0].target.Index, slices.ContainsFunc(all, func(x changed) bool { return x.sqlite() }), or(v.scope, gateway.Admin))
+		conn, err := c.way(ctx, cfg, all[0].target.Index, slices.ContainsFunc(all, func(x changed) bool { return x.sqlite() }))
 		if err != nil {
 			return err
 		}

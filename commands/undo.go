@@ -22,6 +22,7 @@ func undo() *Command {
 		Short: "take back a change that oc made",
 		Long: "Brings back the rows, files, names, modes and times that a run of oc changed. Without RUN it takes back what the last command did. What has changed since is left as it " +
 			"is and told.\n\n" +
+			"While a gateway lives nothing is taken back. Of a change that a gateway made comes back what oc had copied before; what the gateway has written itself since stays.\n\n" +
 			"Runs are kept for 7 days, or as long as --keep-undo said. --expire gives up the saved bytes of a run, and with them the way back.",
 		Flags: []Flag{
 			agentFlag, storeFlag,
