@@ -132,7 +132,7 @@ func (c *Call) undoFlags() error {
 // ofThese says whether a run is of the command of one that was cut short, where one was: what older commands did is not meant then.
 func ofThese(p *maintenance.Past, closed []journal.Recovery) bool {
 	return len(closed) == 0 || slices.ContainsFunc(closed, func(r journal.Recovery) bool {
-		cut := maintenance.Past{Run: r.Run, Facts: maintenance.FactsOf(r.Run)}
+		cut := maintenance.Past{Run: r.Run, Facts: maintenance.FactsOf(r.Run, "")}
 		return cut.Group() == p.Group()
 	})
 }

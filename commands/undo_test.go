@@ -205,3 +205,71 @@ func TestInterruptionNamesUndo(t *testing.T) {
 		}
 	}
 }
+
+// A state that was moved since, or copied to another place, is taken back where it is now; and a manifest that names its files from the root
+// of the file system, as older ones do, in its own place.
+func TestUndoAfterAMove(t *testing.T) {
+	env := quiet(t, fixtures.Now)
+	cleaned := func() (state, before string) {
+		state, _ = oldState(t, t.TempDir(), 6, "")
+		before = ownless(t, state)
+		if a := ocRun(t, state, env, "--state-dir", state, "sessions", "cleanup"); a.exit != ExitDone {
+			t.Fatal(a.errout)
+		}
+		if manifest := read(t, oneOf(t, state+"/.oc/runs/*.json")); strings.Count(manifest, state) != 1 { // in the command
+			t.Fatalf("the manifest names the place of the state: %s", manifest)
+		}
+		return state, before
+	}
+	back := func(t *testing.T, state, before string) {
+		t.Helper()
+		if a := ocRun(t, state, env, "--state-dir", state, "undo", "--store", state+"/agents/main/sessions/sessions.json"); a.exit != ExitDone {
+			t.Fatalf("exit %d: %s%s", a.exit, a.out, a.errout)
+		}
+		if now := ownless(t, state); now != before {
+			t.Errorf("before:\n%s\nnow:\n%s", before, now)
+		}
+	}
+	t.Run("moved", func(t *testing.T) {
+		state, before := cleaned()
+		other := filepath.Join(t.TempDir(), "other name")
+		if err := os.Rename(state, other); err != nil {
+			t.Fatal(err)
+		}
+		list := ocRun(t, other, env, "--state-dir", other, "undo", "--list", "--json").doc(t)
+		want(t, "store", dig(list, "runs", 0, "storePath"), other+"/agents/main/sessions/sessions.json")
+		back(t, other, before)
+	})
+	t.Run("cut short, and then moved", func(t *testing.T) {
+		state, before := cleaned()
+		restate(t, oneOf(t, state+"/.oc/runs/*.json"), "applying")
+		other := filepath.Join(t.TempDir(), "other")
+		if err := os.Rename(state, other); err != nil {
+			t.Fatal(err)
+		}
+		back(t, other, before)
+	})
+	t.Run("an older manifest", func(t *testing.T) {
+		state, before := cleaned()
+		path := oneOf(t, state+"/.oc/runs/*.json")
+		text := read(t, path)
+		for _, name := range []string{"path", "to", "temp", "dir", "store"} {
+			text = strings.ReplaceAll(text, `"`+name+`":"agents/`, `"`+name+`":"`+state+`/agents/`)
+			text = strings.ReplaceAll(text, `"`+name+`":".oc/`, `"`+name+`":"`+state+`/.oc/`)
+		}
+		text = strings.Replace(text, `"roots":["."`, `"roots":["`+state+`"`, 1)
+		if strings.Count(text, state) < 20 {
+			t.Fatalf("not as before: %s", text)
+		}
+		write(t, path, text)
+		back(t, state, before)
+	})
+	t.Run("a name that leads elsewhere", func(t *testing.T) {
+		state, _ := cleaned()
+		path := oneOf(t, state+"/.oc/runs/*.json")
+		write(t, path, strings.ReplaceAll(read(t, path), `"path":"agents/`, `"path":"../agents/`))
+		if a := ocRun(t, state, env, "--state-dir", state, "undo"); a.exit == ExitDone || !strings.Contains(a.errout, "leads elsewhere") {
+			t.Errorf("exit %d: %s", a.exit, a.errout)
+		}
+	})
+}

@@ -112,7 +112,9 @@ func (w *Worker) save(ctx context.Context, j *journal.Journal, d *Done, g Delega
 	if err != nil || len(steps) == 0 {
 		return err
 	}
-	facts, err := json.Marshal(Facts{Command: w.Command, Group: w.Group, Agent: d.Plan.Agent, Store: d.Plan.Store, Via: "gateway"})
+	f := w.facts(d.Plan)
+	f.Via = "gateway"
+	facts, err := json.Marshal(f)
 	if err != nil {
 		return err
 	}
@@ -221,7 +223,7 @@ func (w *Worker) settle(ctx context.Context, j *journal.Journal, d *Done, t stor
 	if d.Run == nil {
 		return nil
 	}
-	facts := FactsOf(d.Run)
+	facts := FactsOf(d.Run, "")
 	facts.Rows, facts.Files = len(h.Dropped)+len(h.Written), h.Gone
 	if said, err := json.Marshal(facts); err == nil {
 		d.Run.Facts = said

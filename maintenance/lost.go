@@ -18,7 +18,7 @@ func (w *Worker) Lost(store, word string) (l Lost, ok bool) {
 	past, _ := w.Past(store)
 	for i := len(past) - 1; i >= 0; i-- {
 		p := &past[i]
-		if p.Facts.Store != store || p.Facts.Rows == 0 || p.State != journal.Done {
+		if !SameStore(p.Facts.Store, store) || p.Facts.Rows == 0 || p.State != journal.Done {
 			continue
 		}
 		r, err := p.Journal.Load(p.ID)

@@ -78,8 +78,9 @@ func (w *Worker) Past(store string) (all []Past, problems []error) {
 		return nil, []error{err}
 	}
 	runs, problems := j.List()
+	home := Home(w.Config, store)
 	for i := range runs {
-		all = append(all, Past{&runs[i], FactsOf(&runs[i]), Home(w.Config, store), j})
+		all = append(all, Past{&runs[i], FactsOf(&runs[i], home), home, j})
 	}
 	return all, problems
 }

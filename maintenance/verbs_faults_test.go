@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"context"
 	"encoding/json"
 	"io/fs"
 	"maps"
@@ -25,7 +26,7 @@ const (
 // household is an installation with an agent ops, whose store has three rows.
 func household(t *testing.T) (c *config.Config, target store.Target, folder string) {
 	t.Helper()
-	root := t.TempDir()
+	root := scratch(t)
 	state := filepath.Join(root, "state")
 	folder = filepath.Join(state, "agents", "ops")
 	files := map[string]string{
@@ -79,16 +80,14 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// A kill, or an error, at every operation of every verb: the store parses at once, a row that has a transcript before and after has it in
-// between, the next run brings the new or the old state, and undo brings the old one.
-func TestFaultsOfVerbs(t *testing.T) {
-	at := time.UnixMilli(1_790_000_000_000)
-	ctx := t.Context()
-	for _, c := range []struct {
-		name   string
-		policy *Policy
-		plan   func(folder string) func(*Snapshot) (*Plan, error)
-	}{
+type faultyVerb struct {
+	name   string
+	policy *Policy
+	plan   func(folder string) func(*Snapshot) (*Plan, error)
+}
+
+func faultyVerbs(ctx context.Context, at time.Time) []faultyVerb {
+	return []faultyVerb{
 		{"delete", Alone("agent:ops:a", "agent:ops:b"), func(string) func(*Snapshot) (*Plan, error) {
 			return func(s *Snapshot) (*Plan, error) { return Delete(s, []string{"agent:ops:a", "agent:ops:b"}, at) }
 		}},
@@ -113,7 +112,15 @@ func TestFaultsOfVerbs(t *testing.T) {
 				return RemoveAgent(s, []string{"agent:ops:a", "agent:ops:b", "global"}, f, at)
 			}
 		}},
-	} {
+	}
+}
+
+// A kill, or an error, at every operation of every verb: the store parses at once, a row that has a transcript before and after has it in
+// between, the next run brings the new or the old state, and undo brings the old one.
+func TestFaultsOfVerbs(t *testing.T) {
+	at := time.UnixMilli(1_790_000_000_000)
+	ctx := t.Context()
+	for _, c := range faultyVerbs(ctx, at) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			worker := func(cfg *config.Config, f journal.FS) *Worker {
@@ -130,10 +137,7 @@ func TestFaultsOfVerbs(t *testing.T) {
 				t.Fatalf("%d operations changed too little", count.Count())
 			}
 			for n := 1; n <= count.Count(); n++ {
-				for i, fault := range []error{nil, syscall.EIO} {
-					if n%3 != i && c.name != "restore" {
-						continue // for time: the journal's own tests have every one
-					}
+				for _, fault := range everyFault {
 					cfg, target, folder := household(t)
 					w := worker(cfg, &journal.Faults{FS: quick{journal.OS()}, At: n, Err: fault})
 					var done *Done
@@ -173,6 +177,73 @@ func TestFaultsOfVerbs(t *testing.T) {
 		})
 	}
 }
+
+// The same at every operation of taking a verb back: the store parses, and taking it back once more brings the old state.
+func TestFaultsOfUndoingVerbs(t *testing.T) {
+	at := time.UnixMilli(1_790_000_000_000)
+	ctx := t.Context()
+	for _, c := range faultyVerbs(ctx, at) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			total := 0
+			for n := 0; n <= total; n++ { // the first time nothing goes wrong, and the operations are counted
+				for i, fault := range everyFault {
+					if n == 0 && i > 0 {
+						continue
+					}
+					cfg, target, folder := household(t)
+					before := contents(t, folder)
+					worker := func(f journal.FS) *Worker {
+						return &Worker{Config: cfg, Machine: lock.Local(), Now: func() time.Time { return at }, FS: f}
+					}
+					plain := worker(quick{journal.OS()})
+					if _, err := plain.Apply(ctx, target, c.policy, c.plan(folder)); err != nil {
+						t.Fatal(err)
+					}
+					after := contents(t, folder)
+					undo := func(w *Worker) error {
+						past, problems := w.Past(target.Index)
+						if len(problems) > 0 {
+							return problems[0]
+						}
+						for _, p := range Last(past, nil) {
+							if _, _, err := p.Undo(ctx, false); err != nil {
+								return err
+							}
+						}
+						return nil
+					}
+					f := &journal.Faults{FS: quick{journal.OS()}, At: n, Err: fault}
+					var err error
+					if killed := stopping(func() { err = undo(worker(f)) }); killed != (fault == nil && n > 0) {
+						t.Errorf("killed: %t, %v", killed, err)
+					}
+					if n == 0 {
+						total = f.Count()
+					}
+					intact(t, contents(t, folder), before, after)
+					if _, err := plain.Recover(ctx, target.Index, false); err != nil {
+						t.Errorf("recover: %v", err)
+					}
+					if err := undo(plain); err != nil {
+						t.Errorf("undo: %v", err)
+					}
+					if now := contents(t, folder); !maps.Equal(now, before) {
+						t.Errorf("after another undo: %v", now)
+					}
+					if t.Failed() {
+						t.Fatalf("operation %d of %d, %v", n, total, fault)
+					}
+				}
+				if total < 15 {
+					t.Fatalf("only %d operations", total)
+				}
+			}
+		})
+	}
+}
+
+var everyFault = []error{nil, syscall.EIO, syscall.ENOSPC, syscall.EACCES}
 
 // intact checks that the store parses, if it is there, and that no row of it lacks the transcript that the same row has in the old or in
 // the new state.

@@ -45,15 +45,18 @@ type Facts struct {
 	Command string `json:"command"`
 	Group   string `json:"group,omitempty"` // the first run of the same command; "" for that run itself
 	Agent   string `json:"agent"`
-	Store   string `json:"store"`
+	Store   string `json:"store"`         // its path; in the manifest from the journal's home where it lies in it
 	Rows    int    `json:"rows"`          // that were dropped or written
 	Files   int    `json:"files"`         // that were moved or removed
 	Via     string `json:"via,omitempty"` // "gateway" where one made the change; "": oc did
 }
 
-// FactsOf reads what a manifest says; the zero Facts where it says nothing.
-func FactsOf(r *journal.Run) (f Facts) {
+// FactsOf reads what a manifest kept in home says; the zero Facts where it says nothing.
+func FactsOf(r *journal.Run, home string) (f Facts) {
 	_ = json.Unmarshal(r.Facts, &f) // a manifest without them is still a run
+	if f.Store != "" && !filepath.IsAbs(f.Store) {
+		f.Store = filepath.Join(home, filepath.FromSlash(f.Store))
+	}
 	return f
 }
 
@@ -261,9 +264,18 @@ func (w *Worker) expire(ctx context.Context, j *journal.Journal, d *Done) (err e
 	return nil
 }
 
+// facts are the words for the manifest of a plan's run.
+func (w *Worker) facts(p *Plan) Facts {
+	f := Facts{Command: w.Command, Group: w.Group, Agent: p.Agent, Store: p.Store}
+	if rel, err := filepath.Rel(Home(w.Config, p.Store), realPath(p.Store)); err == nil && filepath.IsLocal(rel) {
+		f.Store = filepath.ToSlash(rel)
+	}
+	return f
+}
+
 // run gives steps to the journal.
 func (w *Worker) run(ctx context.Context, j *journal.Journal, d *Done, steps []journal.Step, of map[string]*Action) error {
-	facts := Facts{Command: w.Command, Group: w.Group, Agent: d.Plan.Agent, Store: d.Plan.Store}
+	facts := w.facts(d.Plan)
 	for i := range steps {
 		switch steps[i].Kind {
 		case journal.Move, journal.Remove:

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -47,12 +48,8 @@ func TestFaultsOfACleanup(t *testing.T) {
 			if total < 30 {
 				t.Errorf("only %d operations", total)
 			}
-			for i, e := range errs {
-				step := 1
-				if i > 1 {
-					step = 4 // to ENOSPC and EACCES nothing here listens otherwise than to EIO
-				}
-				for n := step; n <= total; n += step {
+			for _, e := range errs {
+				for n := 1; n <= total; n++ {
 					p := settle(t, r, at, c.orders)
 					p.fault(before, after, e.err, n)
 					if t.Failed() {
@@ -60,7 +57,62 @@ func TestFaultsOfACleanup(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d operations, each with a kill and EIO, every fourth with ENOSPC and EACCES", total)
+			t.Logf("%d operations, each with a kill, EIO, ENOSPC and EACCES", total)
+		})
+	}
+}
+
+// The same at every operation of taking a cleanup back: the store is whole at any moment, and taking it back once more brings the old
+// state, exactly.
+func TestFaultsOfAnUndo(t *testing.T) {
+	r, at := mixture(t), now
+	orders := Orders{FixMissing: true, FixDMScope: true}
+	clean := settle(t, r, at, orders)
+	before := clean.everything(false)
+	done := func(p *place) {
+		if all, err := p.apply(p.worker(nil, 0)); err != nil || all[0].Run == nil {
+			t.Fatalf("%v %+v", err, all)
+		}
+	}
+	undo := func(p *place, f *journal.Faults) error {
+		past, problems := p.worker(f, 1000).Past(p.targets()[0].Index)
+		if len(problems) > 0 {
+			return problems[0]
+		}
+		_, _, err := past[len(past)-1].Undo(context.Background(), false)
+		return err
+	}
+	done(clean)
+	count := &journal.Faults{FS: quick{journal.OS()}}
+	if err := undo(clean, count); err != nil || count.Count() < 50 {
+		t.Fatalf("%d operations: %v", count.Count(), err)
+	}
+	if d := unlike(clean.everything(false), before); d != "" {
+		t.Fatal(d)
+	}
+	for name, fault := range map[string]error{"kill": nil, "EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EACCES": syscall.EACCES} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for n := 1; n <= count.Count(); n++ {
+				p := settle(t, r, at, orders)
+				done(p)
+				had := p.having()
+				var err error
+				killed := stopping(func() { err = undo(p, &journal.Faults{FS: quick{journal.OS()}, At: n, Err: fault}) })
+				if killed != (fault == nil) {
+					t.Errorf("killed: %t, %v", killed, err)
+				}
+				if why := p.whole(had); why != "" {
+					t.Errorf("right after: %s", why)
+				}
+				p.takeBack()
+				if d := unlike(p.everything(false), before); d != "" {
+					t.Errorf("after another undo:\n%s", d)
+				}
+				if t.Failed() {
+					t.Fatalf("operation %d of %d", n, count.Count())
+				}
+			}
 		})
 	}
 }

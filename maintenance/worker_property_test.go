@@ -79,7 +79,7 @@ func TestRandomCleanups(t *testing.T) {
 			}
 		}
 		if d.Run != nil {
-			f := FactsOf(d.Run)
+			f := FactsOf(d.Run, "")
 			if f.Rows != facts.Rows || f.Files != facts.Files || f.Store != index || f.Agent != "main" {
 				rt.Fatalf("the manifest says %+v, the actions %+v", f, facts)
 			}

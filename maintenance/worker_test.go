@@ -28,10 +28,19 @@ type place struct {
 	pick   store.Pick
 }
 
+// scratch is a directory in memory, where the system has a place for that: thousands of states are laid out.
+func scratch(t *testing.T) string {
+	if dir, err := os.MkdirTemp("/dev/shm", "oc-maintenance-"); err == nil {
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		return dir
+	}
+	return t.TempDir()
+}
+
 // settle lays out a recipe and makes it a place. Two of the same recipe differ in nothing but the path of their root, which is of one length.
 func settle(t *testing.T, r *recipe, now int64, o Orders) *place {
 	t.Helper()
-	p := &place{t: t, root: filepath.Join(t.TempDir(), fmt.Sprintf("%08d", rand.IntN(100000000))), now: now, orders: o}
+	p := &place{t: t, root: filepath.Join(scratch(t), fmt.Sprintf("%08d", rand.IntN(100000000))), now: now, orders: o}
 	began := time.Now().Add(-time.Second)
 	(&builder{t, filepath.Join(p.root, ".openclaw"), now}).build(r)
 	err := filepath.WalkDir(p.root, func(path string, _ fs.DirEntry, err error) error {

@@ -47,50 +47,40 @@ func TestHostileManifests(t *testing.T) {
 	}
 	whole := func(s string) func(string, string) string { return func(string, string) string { return s } }
 	for name, change := range map[string]func(string, string) string{
-		"a path outside": func(m, out string) string {
-			return strings.ReplaceAll(m, filepath.Join(filepath.Dir(out), "state/agents/main/sessions/c.jsonl"), out+"/precious")
-		},
-		"a path upwards": in("/sessions/c.jsonl", "/sessions/../../../../outside/precious"),
-		"a relative path": func(m, out string) string {
-			return strings.ReplaceAll(m, filepath.Dir(out)+"/state/agents/main/sessions/c.jsonl", "c.jsonl")
-		},
-		"a path of oc's":  in("/agents/main/sessions/c.jsonl", "/.oc/lock"),
-		"a path with NUL": in("/sessions/c.jsonl", `/sessions/c\u0000.jsonl`),
-		"a bad coded path": func(m, out string) string {
-			return strings.ReplaceAll(m, `"`+filepath.Dir(out)+"/state/agents/main/sessions/c.jsonl", `"\u0000!!`)
-		},
-		"a move outside": func(m, out string) string {
-			return strings.ReplaceAll(m, `"to":"`+filepath.Dir(out)+"/state", `"to":"`+out)
-		},
-		"a temp outside": func(m, out string) string {
-			return strings.ReplaceAll(m, `"temp":"`+filepath.Dir(out)+"/state/agents", `"temp":"`+out)
-		},
-		"a temp that is a file": in(".tmp\"", "\""),
-		"a vault outside": func(m, out string) string {
-			return strings.Replace(m, `"dir":"`+filepath.Dir(out)+"/state", `"dir":"`+out, 1)
-		},
-		"a vault of another":   in(`/undo/`, `/undo/x`),
-		"a vault not there":    in(`"vault":0`, `"vault":7`),
-		"a negative vault":     in(`"vault":0`, `"vault":-1`),
-		"a folder outside":     in(`"folders":[{"path":"`, `"folders":[{"path":"/etc"},{"path":"`),
-		"two steps for a file": in("/empty.jsonl\"", "/c.jsonl\""),
-		"an unknown kind":      in(`"kind":"remove"`, `"kind":"run"`),
-		"an unknown phase":     in(`"phase":2`, `"phase":9`),
-		"an unknown version":   in(`{"version":1`, `{"version":2`),
-		"no version":           in(`{"version":1,`, `{`),
-		"an unknown state":     in(`"state":"done"`, `"state":"great"`),
-		"another id":           in(`"id":"2`, `"id":"3`),
-		"too many steps":       in(`"total":10`, `"total":3`),
-		"cut off":              func(m, _ string) string { return m[:len(m)/2] },
-		"cut off at the end":   func(m, _ string) string { return m[:len(m)-3] },
-		"something after":      func(m, _ string) string { return m + "{}" },
-		"empty":                whole(""),
-		"a list":               whole("[]"),
-		"no steps":             whole(`{"version":1}`),
-		"deep":                 whole(`{"x":` + strings.Repeat("[", 200000)),
-		"text":                 whole("hello"),
-		"a bad step":           in(`"phase":2`, `"phase":"x"`),
-		"steps of text":        func(m, _ string) string { return m[:strings.Index(m, `"steps":`)] + `"steps":"x"}` },
+		"a path outside":           in("agents/main/sessions/c.jsonl", "OUTSIDE/precious"),
+		"a path upwards":           in("/sessions/c.jsonl", "/sessions/../../../../outside/precious"),
+		"a path out of it":         in("agents/main/sessions/c.jsonl", "../outside/precious"),
+		"a path that is not clean": in("agents/main/sessions/c.jsonl", "./agents/main/sessions/c.jsonl"),
+		"a path of oc's":           in("agents/main/sessions/c.jsonl", ".oc/lock"),
+		"a path with NUL":          in("/sessions/c.jsonl", `/sessions/c\u0000.jsonl`),
+		"a bad coded path":         in(`"agents/main/sessions/c.jsonl`, `"\u0000!!`),
+		"a coded path out of it":   in(`"path":"agents/main/sessions/c.jsonl"`, `"path":"\u0000Li4veA=="`),
+		"a move outside":           in(`"to":"agents`, `"to":"OUTSIDE/agents`),
+		"a temp outside":           in(`"temp":"agents`, `"temp":"OUTSIDE/agents`),
+		"a temp that is a file":    in(".tmp\"", "\""),
+		"a vault outside":          in(`"dir":".oc`, `"dir":"OUTSIDE/.oc`),
+		"a vault of another":       in(`/undo/`, `/undo/x`),
+		"a vault not there":        in(`"vault":0`, `"vault":7`),
+		"a negative vault":         in(`"vault":0`, `"vault":-1`),
+		"a folder outside":         in(`"folders":[{"path":"`, `"folders":[{"path":"/etc"},{"path":"`),
+		"two steps for a file":     in("/empty.jsonl\"", "/c.jsonl\""),
+		"an unknown kind":          in(`"kind":"remove"`, `"kind":"run"`),
+		"an unknown phase":         in(`"phase":2`, `"phase":9`),
+		"an unknown version":       in(`{"version":1`, `{"version":2`),
+		"no version":               in(`{"version":1,`, `{`),
+		"an unknown state":         in(`"state":"done"`, `"state":"great"`),
+		"another id":               in(`"id":"2`, `"id":"3`),
+		"too many steps":           in(`"total":10`, `"total":3`),
+		"cut off":                  func(m, _ string) string { return m[:len(m)/2] },
+		"cut off at the end":       func(m, _ string) string { return m[:len(m)-3] },
+		"something after":          func(m, _ string) string { return m + "{}" },
+		"empty":                    whole(""),
+		"a list":                   whole("[]"),
+		"no steps":                 whole(`{"version":1}`),
+		"deep":                     whole(`{"x":` + strings.Repeat("[", 200000)),
+		"text":                     whole("hello"),
+		"a bad step":               in(`"phase":2`, `"phase":"x"`),
+		"steps of text":            func(m, _ string) string { return m[:strings.Index(m, `"steps":`)] + `"steps":"x"}` },
 	} {
 		j, id, outside := forged(t, change)
 		before := tree(t, filepath.Dir(outside))
@@ -237,20 +227,20 @@ func TestManifestRoundTrip(t *testing.T) {
 	}
 	r.count()
 	var b, again bytes.Buffer
-	if err := r.encode(&b); err != nil {
+	if err := r.encode(&b, ""); err != nil {
 		t.Fatal(err)
 	}
-	got, err := decode(bytes.NewReader(b.Bytes()), true)
+	got, err := decode(bytes.NewReader(b.Bytes()), true, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := got.encode(&again); err != nil {
+	if err := got.encode(&again, ""); err != nil {
 		t.Fatal(err)
 	}
 	if b.String() != again.String() || fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", r) {
 		t.Errorf("have %+v\nwant %+v\n%s", *got, r, b.String())
 	}
-	head, err := decode(bytes.NewReader(b.Bytes()), false)
+	head, err := decode(bytes.NewReader(b.Bytes()), false, "")
 	if err != nil || head.Steps != nil || head.Roots[0] != r.Roots[0] || string(head.Facts) != string(r.Facts) {
 		t.Errorf("header: %v %+v", err, head)
 	}
@@ -260,7 +250,7 @@ func FuzzManifest(f *testing.F) {
 	var b bytes.Buffer
 	r := Run{Version: version, ID: "20261130-120000-0000abcd", State: Applying, Steps: []Step{{Kind: Remove, Path: "/x/y", Old: &Saved{}}}, Vaults: []Vault{{Dir: "/x/.oc/undo/20261130-120000-0000abcd"}}}
 	r.count()
-	if err := r.encode(&b); err != nil {
+	if err := r.encode(&b, ""); err != nil {
 		f.Fatal(err)
 	}
 	for _, seed := range []string{b.String(), "", "{", `{"version":1,"steps":[`, `{"steps":[],"version":1}`, `{"version":1,"state":"done","total":1,"steps":[{"path":"\u0000AA=="}]}`, `[]`} {
@@ -271,7 +261,7 @@ func FuzzManifest(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		r, err := decode(bytes.NewReader(raw), true)
+		r, err := decode(bytes.NewReader(raw), true, "")
 		if err != nil {
 			if !errors.Is(err, ErrRefused) {
 				t.Errorf("%v", err)
@@ -292,10 +282,10 @@ func FuzzManifest(f *testing.F) {
 			}
 		}
 		var b bytes.Buffer
-		if err := r.encode(&b); err != nil {
+		if err := r.encode(&b, ""); err != nil {
 			t.Error(err)
 		}
-		if _, err := decode(bytes.NewReader(b.Bytes()), true); err != nil {
+		if _, err := decode(bytes.NewReader(b.Bytes()), true, ""); err != nil {
 			t.Errorf("it does not come back: %v", err)
 		}
 	})

@@ -98,7 +98,7 @@ func (j *Journal) write(r *Run) error {
 	temp := path + ".tmp"
 	err := j.mkdir(j.runs())
 	if err == nil {
-		err = j.produce(temp, r.encode)
+		err = j.produce(temp, func(w io.Writer) error { return r.encode(w, j.base) })
 	}
 	if err == nil {
 		err = j.fs.Rename(temp, path)
@@ -148,8 +148,10 @@ func (j *Journal) create(path string) (File, error) {
 	return f, err
 }
 
-// encode writes the header on the first line and a step a line after it: who lists runs reads the first line only.
-func (r *Run) encode(w io.Writer) error {
+// encode writes the header on the first line and a step a line after it: who lists runs reads the first line only. Names in base are
+// written as from there, so that a state that was moved can still be taken back.
+func (r *Run) encode(w io.Writer, base string) error {
+	toJSON := func(name *string) error { return toJSON(name, base) }
 	head := *r
 	head.Vaults, head.Folders, head.Roots = slices.Clone(r.Vaults), slices.Clone(r.Folders), slices.Clone(r.Roots)
 	head.names(toJSON)
@@ -189,8 +191,10 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// decode reads a manifest; without steps it stops where they begin.
-func decode(in io.Reader, steps bool) (*Run, error) {
+// decode reads a manifest that stands in base; without steps it stops where they begin. Names in it may be absolute, too: oc wrote them so
+// once, and what lies outside of base has no other.
+func decode(in io.Reader, steps bool, base string) (*Run, error) {
+	fromJSON := func(name *string) error { return fromJSON(name, base) }
 	d := json.NewDecoder(bufio.NewReaderSize(in, 1<<16))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil, fmt.Errorf("%w: it is no JSON object", ErrRefused)
@@ -290,23 +294,32 @@ func (s *Step) names(f func(*string) error) error {
 }
 
 // A name that is no UTF-8 would not survive JSON: it is written as NUL, which no name has, and base64.
-func toJSON(name *string) error {
+func toJSON(name *string, base string) error {
+	if *name == base && base != "" {
+		*name = "."
+	} else if base != "" && under(*name, base) {
+		*name = filepath.ToSlash(strings.TrimLeft((*name)[len(base):], string(filepath.Separator)))
+	}
 	if !utf8.ValidString(*name) {
 		*name = "\x00" + base64.StdEncoding.EncodeToString([]byte(*name))
 	}
 	return nil
 }
 
-func fromJSON(name *string) error {
-	coded, ok := strings.CutPrefix(*name, "\x00")
-	if !ok {
-		return nil
+func fromJSON(name *string, base string) error {
+	if coded, ok := strings.CutPrefix(*name, "\x00"); ok {
+		raw, err := base64.StdEncoding.DecodeString(coded)
+		if err != nil {
+			return fmt.Errorf("%w: a name in it is neither text nor base64", ErrRefused)
+		}
+		*name = string(raw)
 	}
-	raw, err := base64.StdEncoding.DecodeString(coded)
-	if err != nil {
-		return fmt.Errorf("%w: a name in it is neither text nor base64", ErrRefused)
+	if *name != "" && base != "" && !filepath.IsAbs(*name) {
+		if clean := filepath.Clean(filepath.FromSlash(*name)); !filepath.IsLocal(clean) || clean != filepath.FromSlash(*name) {
+			return fmt.Errorf("%w: the name %q in it leads elsewhere", ErrRefused, *name)
+		}
+		*name = filepath.Join(base, *name)
 	}
-	*name = string(raw)
 	return nil
 }
 
@@ -349,7 +362,7 @@ func (j *Journal) read(id string, steps bool) (r *Run, err error) {
 		return nil, err
 	}
 	defer f.Close()
-	if r, err = decode(io.LimitReader(f, hugeFile), steps); err != nil {
+	if r, err = decode(io.LimitReader(f, hugeFile), steps, j.base); err != nil {
 		return nil, err
 	}
 	if r.ID != id {

@@ -35,7 +35,7 @@ const (
 type Step struct {
 	Kind  Kind        `json:"kind"`
 	Phase Phase       `json:"phase"`
-	Path  string      `json:"path"` // absolute and clean
+	Path  string      `json:"path"` // absolute and clean; in the manifest from the base where it lies in it
 	To    string      `json:"to,omitempty"`
 	Mode  fs.FileMode `json:"mode,omitempty"` // for Create (0: 0600) and Chmod
 
