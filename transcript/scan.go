@@ -36,6 +36,16 @@ type Scanner struct {
 	buf     []byte
 }
 
+// Reset makes the scanner ready for another transcript. It keeps the room that
+// it has made for lines, but no very large one.
+func (s *Scanner) Reset() {
+	buf := s.buf
+	if len(buf) > longLine {
+		buf = nil
+	}
+	*s = Scanner{buf: buf}
+}
+
 // Stats are what a scan has passed so far.
 type Stats struct {
 	Bytes   int64 // with line breaks

@@ -176,12 +176,13 @@ func (x *exam) transcripts(s *site) {
 	var wait sync.WaitGroup
 	for range max(1, min(runtime.GOMAXPROCS(0), len(jobs))) {
 		wait.Go(func() {
+			var scan transcript.Scanner
 			for {
 				i := int(next.Add(1)) - 1
 				if i >= len(jobs) || x.ctx.Err() != nil {
 					return
 				}
-				x.read(&jobs[i])
+				x.read(&jobs[i], &scan)
 				if n := done.Add(jobs[i].size); x.Progress != nil {
 					x.Progress(n, x.report.Size.Bytes)
 				}
@@ -284,7 +285,7 @@ func (j *job) note(f Finding) {
 
 // read looks at one transcript: whole, or its ends where it is large and not
 // everything was asked for.
-func (x *exam) read(j *job) {
+func (x *exam) read(j *job, scan *transcript.Scanner) {
 	f, err := openFile(j.path)
 	if err != nil {
 		j.note(Finding{Code: TranscriptUnreadable, Subject: Subject{Byte: -1}, Evidence: []string{reason(err)}})
@@ -300,10 +301,10 @@ func (x *exam) read(j *job) {
 	if err == nil {
 		j.size = before.Size()
 		if x.Deep || j.size <= whole {
-			err = j.readWhole(f)
+			err = j.readWhole(f, scan)
 		} else {
 			j.part = true
-			err = j.readEnds(f)
+			err = j.readEnds(f, scan)
 		}
 	}
 	if err != nil {

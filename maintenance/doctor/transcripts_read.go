@@ -28,6 +28,8 @@ type look struct {
 	compactions    int // in a row
 	mostInARow     int
 
+	role, content []byte // of the last message, raw; they last until the next row
+
 	prompt float64 // of the last answer, since the last compaction
 	cost   float64
 	priced int
@@ -68,36 +70,71 @@ func (l *look) row(r *transcript.Row) {
 const repeatable = 24
 
 func (l *look) message(r *transcript.Row) {
-	if len(r.Message) == 0 {
+	l.role, l.content = nil, nil
+	var usage, provider []byte
+	if span.KindOf(r.Message) != span.Object {
 		return
 	}
-	role := transcript.Role(r.Message)
-	if role == "assistant" {
-		if a, ok := transcript.ReadAnswer(&r.Entry); ok && a.HasUsage && !a.Mirror {
-			if size, known := a.Usage.PromptSize(); known && size > 0 {
-				l.prompt = size
-			}
-			if a.Usage.Cost.Known {
-				l.cost, l.priced = l.cost+a.Usage.Cost.N, l.priced+1
-			}
+	span.Each(r.Message, 0, func(key, val []byte) error { //nolint:errcheck // it was parsed before
+		switch {
+		case span.Is(key, "role"):
+			l.role = val
+		case span.Is(key, "content"):
+			l.content = val
+		case span.Is(key, "usage"):
+			usage = val
+		case span.Is(key, "provider"):
+			provider = val
 		}
+		return nil
+	})
+	switch string(l.role) {
+	case `"assistant"`:
+		l.answer(usage, provider)
+	case `"user"`:
+		l.question(r.Size)
 	}
-	content := span.Member(r.Message, "content")
-	if role == "user" && len(content) >= repeatable {
-		if l.users++; l.said == nil {
-			l.said = map[uint64]struct{}{}
-		}
-		h := maphash.Bytes(seed, content)
-		if _, again := l.said[h]; again {
-			l.repeats++
-			l.repeatedBytes += int64(r.Size)
-		}
-		l.said[h] = struct{}{}
+	if len(l.content) >= 4<<10 && l.content[0] == '[' && bytes.Contains(l.content, []byte(`"image"`)) {
+		l.pictures()
 	}
-	if len(content) < 4<<10 || content[0] != '[' {
+}
+
+// answer keeps what an answer tells of tokens and cost.
+func (l *look) answer(usage, provider []byte) {
+	if usage == nil || string(provider) == `"openclaw"` { // a copy of what was delivered
 		return
 	}
-	span.Items(content, 0, func(block []byte) error { //nolint:errcheck // it was parsed before
+	u, ok := transcript.ParseUsage(usage)
+	if !ok {
+		return
+	}
+	if size, known := u.PromptSize(); known && size > 0 {
+		l.prompt = size
+	}
+	if u.Cost.Known {
+		l.cost, l.priced = l.cost+u.Cost.N, l.priced+1
+	}
+}
+
+// question compares what a user said with what users said before.
+func (l *look) question(size int) {
+	if len(l.content) < repeatable {
+		return
+	}
+	if l.users++; l.said == nil {
+		l.said = map[uint64]struct{}{}
+	}
+	h := maphash.Bytes(seed, l.content)
+	if _, again := l.said[h]; again {
+		l.repeats++
+		l.repeatedBytes += int64(size)
+	}
+	l.said[h] = struct{}{}
+}
+
+// pictures adds up the images in a message.
+func (l *look) pictures() {
+	span.Items(l.content, 0, func(block []byte) error { //nolint:errcheck // it was parsed before
 		if kind, _ := span.Text(span.Member(block, "type")); kind == "image" {
 			l.images++
 			l.imageBytes += int64(len(span.Member(block, "data")))
@@ -119,24 +156,27 @@ func openFile(path string) (*os.File, error) {
 }
 
 // readWhole reads every line.
-func (j *job) readWhole(f *os.File) error {
+func (j *job) readWhole(f *os.File, s *transcript.Scanner) error {
 	var tree transcript.Tree
 	var pairs []transcript.Finding
 	var linked []transcript.Finding
 	p := transcript.Pairs{Report: func(f transcript.Finding) { pairs = append(pairs, f) }}
-	s := transcript.Scanner{Tree: &tree, Report: func(f transcript.Finding) {
+	s.Reset()
+	s.Tree, s.Report = &tree, func(f transcript.Finding) {
 		if aboutLinks[f.Code] {
 			linked = append(linked, f)
 			return
 		}
 		j.line(f)
-	}}
+	}
 	rows := 0
 	err := s.Read(f, func(r *transcript.Row) error {
 		j.look.row(r)
 		if !r.Blank && r.Err == nil && r.Kind != transcript.Header {
 			rows++
-			p.Add(&r.Entry, r.Place)
+			if r.Kind == transcript.Message && string(j.look.role) != `"user"` { // which neither calls nor answers
+				p.Add(&r.Entry, r.Place)
+			}
 		}
 		return nil
 	})
@@ -228,7 +268,7 @@ func (j *job) line(f transcript.Finding) {
 // whole tells what only a whole reading can.
 func (j *job) whole(s transcript.Stats) {
 	l := &j.look
-	l.said = nil
+	l.said, l.role, l.content = nil, nil, nil
 	nowhere := Subject{Byte: -1, ID: j.id}
 	if s.Longest.Size >= 8<<20 {
 		j.note(Finding{Code: LongLine, Subject: Subject{Line: s.Longest.Line, Byte: s.Longest.Offset, ID: j.id}, Evidence: []string{fmt.Sprintf("%d MiB", s.Longest.Size>>20)}})
@@ -248,7 +288,7 @@ func (j *job) whole(s transcript.Stats) {
 const ends = 16 << 10
 
 // readEnds reads the first and the last lines.
-func (j *job) readEnds(f *os.File) error {
+func (j *job) readEnds(f *os.File, s *transcript.Scanner) error {
 	head := make([]byte, ends)
 	n, err := f.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -256,7 +296,8 @@ func (j *job) readEnds(f *os.File) error {
 	}
 	head = head[:n]
 	if nl := bytes.LastIndexByte(head, '\n'); nl >= 0 {
-		s := transcript.Scanner{Report: j.line}
+		s.Reset()
+		s.Report = j.line
 		if err := s.Read(bytes.NewReader(head[:nl+1]), func(r *transcript.Row) error { j.look.row(r); return nil }); err != nil {
 			return err
 		}
@@ -265,19 +306,21 @@ func (j *job) readEnds(f *os.File) error {
 	if err != nil || len(tail) == 0 {
 		return err
 	}
-	s := transcript.Scanner{Report: func(l transcript.Finding) {
+	s.Reset()
+	s.Report = func(l transcript.Finding) {
 		switch l.Code {
 		case transcript.NoHeader, transcript.CRLF, transcript.OldVersion, transcript.LateHeader:
 			return // what is true of the whole file only
 		}
 		l.At.Line, l.At.Offset, l.Byte = 0, l.At.Offset+at, l.Byte+at
 		j.line(l)
-	}}
+	}
 	l := look{headerID: "-", first: 1}
 	if err := s.Read(bytes.NewReader(tail), func(r *transcript.Row) error { l.row(r); return nil }); err != nil {
 		return err
 	}
 	j.look.last, j.look.prompt = max(j.look.last, l.last), l.prompt
+	j.look.said, j.look.role, j.look.content = nil, nil, nil
 	return nil
 }
 
