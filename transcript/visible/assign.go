@@ -22,6 +22,35 @@ func upper(c byte) bool { return c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
 
 func separator(c byte) bool { return c == '=' || c == ':' }
 
+// separators finds the places of separators at the speed of memory.
+type separators struct {
+	s         string
+	eq, colon int // the next ones, as far as they were looked for
+}
+
+func separatorsOf(s string) separators { return separators{s, -1, -1} }
+
+// next is the first separator at p or later, the length of the text if there is
+// none.
+func (x *separators) next(p int) int {
+	if x.eq < p {
+		x.eq = indexFrom(x.s, p, '=')
+	}
+	if x.colon < p {
+		x.colon = indexFrom(x.s, p, ':')
+	}
+	return min(x.eq, x.colon)
+}
+
+func indexFrom(s string, p int, c byte) int {
+	if p < len(s) {
+		if n := strings.IndexByte(s[p:], c); n >= 0 {
+			return p + n
+		}
+	}
+	return len(s)
+}
+
 func quote(c byte) bool { return c == '"' || c == '\'' }
 
 func at(s string, i int) byte {
@@ -72,16 +101,20 @@ func envName(s string, i, from int) int {
 // env finds NAME=value and NAME: "value"; escaped, NAME=\"value\".
 func env(escaped bool) func(string) finder {
 	return func(s string) finder {
+		seps := separatorsOf(s)
 		return func(from int) (match, bool) {
-			for p := from; p < len(s); p++ {
-				if !separator(s[p]) {
+			for p := seps.next(from); p < len(s); p = seps.next(p + 1) {
+				if c := at(s, p-1); c > ' ' && c < 0x80 && !upper(c) {
+					continue
+				}
+				lo := skip(s, p+1)
+				if escaped && at(s, lo) != '\\' {
 					continue
 				}
 				k := envName(s, back(s, p), from)
 				if k < 0 {
 					continue
 				}
-				lo := skip(s, p+1)
 				slash := lo
 				for escaped && at(s, slash) == '\\' {
 					slash++
@@ -262,9 +295,10 @@ func jsonMember(s string) finder {
 // member finds name: "value", the name with or without quotes.
 func member(names keySet) func(string) finder {
 	return func(s string) finder {
+		seps := separatorsOf(s)
 		return func(from int) (match, bool) {
-			for p := from; p < len(s); p++ {
-				if !separator(s[p]) {
+			for p := seps.next(from); p < len(s); p = seps.next(p + 1) {
+				if c := at(s, p+1); c > ' ' && c < 0x80 && !quote(c) {
 					continue
 				}
 				end := back(s, p)

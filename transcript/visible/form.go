@@ -164,23 +164,21 @@ func redactForms(s string) string {
 	if strings.IndexByte(s, '=') < 0 {
 		return s
 	}
-	if strings.IndexByte(s, '\n') < 0 && strings.IndexByte(s, '\r') < 0 {
-		return formLine(s)
-	}
-	var b strings.Builder
-	for len(s) > 0 {
-		n := strings.IndexAny(s, "\r\n")
-		if n < 0 {
-			n = len(s)
+	bodies := indexFold(s, 0, "body") >= 0 || indexFold(s, 0, "form") >= 0
+	e := edits{s: s}
+	for from := 0; from < len(s); {
+		end := len(s)
+		if n := strings.IndexAny(s[from:], "\r\n"); n >= 0 {
+			end = from + n
 		}
-		b.WriteString(formLine(s[:n]))
-		if n < len(s) {
-			b.WriteByte(s[n])
-			n++
+		if line := s[from:end]; line != "" {
+			if masked := formLine(line, bodies); masked != line {
+				e.put(from, end, masked)
+			}
 		}
-		s = s[n:]
+		from = end + 1
 	}
-	return b.String()
+	return e.text()
 }
 
 // edits collects replacements in a text.
@@ -222,11 +220,16 @@ func urlPairs(s string) string {
 	return e.text()
 }
 
-func formLine(s string) string {
+// formLine masks what stands on a line; bodies tells whether it may have the
+// words that bodyPair looks for.
+func formLine(s string, bodies bool) string {
 	if strings.IndexByte(s, '=') < 0 {
 		return s
 	}
-	s = bodyPair(disguisedPairs(s))
+	s = disguisedPairs(s)
+	if bodies {
+		s = bodyPair(s)
+	}
 	if strings.IndexByte(s, '&') < 0 {
 		return s
 	}
@@ -236,33 +239,68 @@ func formLine(s string) string {
 	}
 	e := edits{s: s}
 	for i := 0; i < len(s); {
-		if body, end, ok := opens(s, i, " \t:({[,=\"'`", f.pairs); ok {
-			if was := s[body:end]; starPairs(was) != was {
-				e.put(body, end, starPairs(was))
+		if body, end, ok := opens(s, i, opensForm, f.pairs); ok {
+			if was := s[body:end]; was != "" {
+				if stars := starPairs(was); stars != was {
+					e.put(body, end, stars)
+				}
 			}
 			i = end
 			continue
 		}
+		i = opensForm.next(s, i)
+	}
+	s = disguisedPairs(e.text())
+	if bodies {
+		s = bodyPair(s)
+	}
+	return s
+}
+
+// What a pair may follow: white space, and these.
+var (
+	opensForm = openers(" \t:({[,=\"'`")
+	opensPair = openers(" \t:({[,=\"'`&")
+)
+
+func openers(chars string) *class {
+	c := in(chars)
+	for i := range c.ascii {
+		c.ascii[i] = c.ascii[i] || space(string(rune(i)), 0) > 0
+	}
+	return c
+}
+
+// next is the place of the character behind i that is an opener, or is not
+// ASCII and so may be white space; the end of the text if there is none.
+func (c *class) next(s string, i int) int {
+	if s[i] < 0x80 {
+		i++
+	} else {
 		w, _ := char(s, i)
 		i += w
 	}
-	return bodyPair(disguisedPairs(e.text()))
+	for i < len(s) && s[i] < 0x80 && !c.ascii[s[i]] {
+		i++
+	}
+	return i
 }
 
 // opens tries what starts at the start of the text, or behind the character at
-// i if that is white space or among chars.
-func opens(s string, i int, chars string, try func(int) (int, bool)) (body, end int, ok bool) {
+// i if that is white space or an opener.
+func opens(s string, i int, chars *class, try func(int) (int, bool)) (body, end int, ok bool) {
 	if i == 0 {
 		if end, ok = try(0); ok {
 			return 0, end, true
 		}
 	}
-	w := space(s, i)
-	if w == 0 {
-		if strings.IndexByte(chars, s[i]) < 0 {
+	w := 1
+	if c := s[i]; c >= 0x80 {
+		if w = space(s, i); w == 0 {
 			return 0, 0, false
 		}
-		w = 1
+	} else if !chars.ascii[c] {
+		return 0, 0, false
 	}
 	end, ok = try(i + w)
 	return i + w, end, ok
@@ -310,13 +348,15 @@ func (f *form) pairs(i int) (int, bool) {
 
 // starPairs masks the sensitive values of a form body whole.
 func starPairs(body string) string {
-	pairs := strings.Split(body, "&")
-	for i, p := range pairs {
-		if name, value, ok := strings.Cut(p, "="); ok && sensitive(name) {
-			pairs[i] = name + "=" + starValue(value)
+	e := edits{s: body}
+	for from := 0; from <= len(body); {
+		end := indexFrom(body, from, '&')
+		if name, value, ok := strings.Cut(body[from:end], "="); ok && sensitive(name) {
+			e.put(end-len(value), end, starValue(value))
 		}
+		from = end + 1
 	}
-	return strings.Join(pairs, "&")
+	return e.text()
 }
 
 // disguisedPairs masks name=value where the name is in disguise.
@@ -328,10 +368,9 @@ func disguisedPairs(s string) string {
 	try := func(i int) (int, bool) { return f.pair(&f.name, i) }
 	e := edits{s: s}
 	for i := 0; i < len(s); {
-		body, end, ok := opens(s, i, " \t:({[,=\"'`&", try)
+		body, end, ok := opens(s, i, opensPair, try)
 		if !ok {
-			w, _ := char(s, i)
-			i += w
+			i = opensPair.next(s, i)
 			continue
 		}
 		eq, _ := f.name.to(body)
@@ -343,18 +382,27 @@ func disguisedPairs(s string) string {
 	return e.text()
 }
 
+// disguisedAny tells whether a name in disguise may stand before an equals sign:
+// whether there is anything but a plain name between it and the byte before
+// which no name has.
 func disguisedAny(s string) bool {
-	for i := 0; i < len(s); {
-		if s[i] == '%' || invisible(s, i) > 0 {
-			return true
+	for p := 0; ; p++ {
+		n := strings.IndexByte(s[p:], '=')
+		if n < 0 {
+			return false
 		}
-		w := 1
-		if s[i] >= 0x80 {
-			w, _ = char(s, i)
+		for i := p + n - 1; i >= 0; i-- {
+			c := s[i]
+			if c < 0x80 && formName.ascii[c] {
+				continue
+			}
+			if c == '%' || c >= 0x80 || invisible(s, i) > 0 {
+				return true
+			}
+			break
 		}
-		i += w
+		p += n
 	}
-	return false
 }
 
 // bodyPair masks the one pair in body: name=value, form=name=value.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -338,7 +337,7 @@ func TestRedactor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Redactor{Patterns: []*regexp.Regexp{re, anyCase}, Values: []string{"correct horse battery", "short"}}
+	r := Redactor{Patterns: []*Rule{re, anyCase}, Values: []string{"correct horse battery", "short"}}
 	in := "ticket-123456 INTERNAL correct horse battery short password=hunter2"
 	if got, want := r.Redact(in), "ticket-*** *** correc…tery short password=***"; got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -1,7 +1,6 @@
 package visible
 
 import (
-	"errors"
 	"regexp"
 	"strings"
 )
@@ -32,13 +31,15 @@ var families = func() []family {
 		"key", "token", "secret", "passw", "pass=", "cvc", "cvv", "card", "security", "credential", "auth", "jwt=",
 		"session=", "code=", "signature=", "cookie",
 	}
+	loose := []string{"key", "token", "secret", "credential", "authorization"}
+	headers := []string{"authorization", "cookie", "x-api-key", "x-auth-token"}
 	list := []family{
 		{kind: "assignment", find: env(false), need: names, shell: true},
 		{kind: "assignment", find: env(true), need: []string{"\\"}, shell: true},
 		{kind: "url query", find: query, need: names},
 		{kind: "json member", find: jsonMember, need: names},
-		{kind: "quoted member", find: member(looseKeys), need: names},
-		{kind: "header", find: member(headerKeys), need: names},
+		{kind: "quoted member", find: member(looseKeys), need: loose},
+		{kind: "header", find: member(headerKeys), need: headers},
 		{kind: "flag", find: flag, need: []string{"--"}},
 		{kind: "header", find: scheme("bearer", bearerValue, 1), need: []string{"authorization"}},
 		{kind: "header", find: scheme("basic", base64Pad, 1), need: []string{"authorization"}},
@@ -76,7 +77,7 @@ func Redact(s string) string { return new(Redactor).Redact(s) }
 type Redactor struct {
 	// Patterns are logging.redactPatterns, as Pattern reads them. Of a match
 	// the last group is masked, or all of it where there is none.
-	Patterns []*regexp.Regexp
+	Patterns []*Rule
 	// Values are masked wherever they stand. Those of less than six units are
 	// ignored.
 	Values []string
@@ -94,11 +95,14 @@ func (r *Redactor) Redact(s string) string {
 		return s
 	}
 	s = redactForms(s)
-	for _, re := range r.Patterns {
-		f := family{kind: "pattern", find: matches(re)}
-		s = f.apply(s)
+	was := s
+	for _, p := range r.Patterns {
+		if p.may(s) {
+			f := family{kind: "pattern", find: matches(p.re)}
+			s = f.apply(s)
+		}
 	}
-	if len(r.Patterns) > 0 {
+	if was != s {
 		found = triggers(s)
 	}
 	for i := range families {
@@ -134,30 +138,6 @@ func matches(re *regexp.Regexp) func(string) finder {
 	}
 }
 
-// Pattern reads one of logging.redactPatterns: /pattern/flags, or a pattern that
-// is matched in any case. The flags i, m and s count. What only a backtracking
-// engine can match, as look-around, is an error.
-func Pattern(text string) (*regexp.Regexp, error) {
-	text = Trim(text)
-	flags := "i"
-	if end := strings.LastIndexByte(text, '/'); end > 1 && text[0] == '/' && strings.Trim(text[end+1:], "gimsuy") == "" {
-		flags = ""
-		for _, f := range []string{"i", "m", "s"} {
-			if strings.Contains(text[end+1:], f) {
-				flags += f
-			}
-		}
-		text = text[1:end]
-	}
-	if text == "" {
-		return nil, errors.New("the pattern is empty")
-	}
-	if flags != "" {
-		text = "(?" + flags + ")" + text
-	}
-	return regexp.Compile(text)
-}
-
 // apply masks the family's matches.
 func (f *family) apply(s string) string {
 	next := f.find(s)
@@ -167,6 +147,9 @@ func (f *family) apply(s string) string {
 		m, ok := next(from)
 		if !ok {
 			break
+		}
+		if done == 0 {
+			b.Grow(len(s))
 		}
 		b.WriteString(s[done:m.start])
 		f.mask(&b, s, m)
