@@ -296,11 +296,11 @@ func printFlaws(p *span.Printer, page *store.Page) {
 func (c *Call) redactor(cfg *config.Config) *visible.Redactor {
 	r := &visible.Redactor{}
 	if patterns, ok := cfg.Value("logging", "redactPatterns"); ok {
-		for _, item := range patterns.Items {
+		for i, item := range patterns.Items {
 			text, _ := item.Str()
 			re, err := visible.Pattern(text)
-			if err != nil {
-				c.Warnf("configuration: logging.redactPatterns: %q is passed over: %v", text, err)
+			if err != nil { // the pattern itself may be what is secret
+				c.Warnf("configuration: logging.redactPatterns[%d] is passed over: %v; write it in the syntax of RE2", i, err)
 				continue
 			}
 			r.Patterns = append(r.Patterns, re)

@@ -236,8 +236,10 @@ func (x *exported) write(ctx context.Context, c *Call, w io.Writer) (err error) 
 			var out []byte
 			var masked bool
 			if r.Err != nil {
-				text := redactor.Redact(string(r.Raw))
-				out, masked = []byte(text), text != string(r.Raw)
+				text := visible.Plain(string(r.Raw))
+				shown := redactor.Show(text)
+				// What is no row stays a line.
+				out, masked = []byte(strings.ReplaceAll(shown, "\n", " ")), shown != text
 			} else {
 				out, masked = redactor.Value(r.Raw)
 			}
@@ -317,7 +319,7 @@ type writer interface {
 
 func (x *exported) title() string {
 	if r := x.talk.row; r != nil && !x.raw {
-		return visible.Redact(r.Key)
+		return visible.ShowLine(r.Key)
 	}
 	return x.talk.name()
 }

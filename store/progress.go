@@ -410,7 +410,7 @@ func rowSteps(e *transcript.Entry) (list []Step) {
 // short is a name or an outcome as a step has it: masked and cut, since it comes
 // from whoever wrote the row.
 func short(s string) string {
-	s, _ = visible.Cut(visible.Redact(s), 80)
+	s, _ = visible.Cut(visible.ShowLine(s), 80)
 	return s
 }
 

@@ -289,6 +289,8 @@ func TestExcerpt(t *testing.T) {
 		{"here", "\U0001F600\U0001F600\U0001F600here\U0001F600\U0001F600\U0001F600", 4, "…\U0001F600\U0001F600[here]\U0001F600\U0001F600…", false},
 		{"token", "the token is OPENAI_API_KEY=" + secret + " ok", 80, "the [token] is OPENAI_API_KEY=sk-Ab3…3Ab3 ok", true},
 		{secret, "use " + secret + " ok", 80, "use sk-Ab3[]…3Ab3 ok", true},
+		{"here", "\x1b[31mred\x1b[0m is here", 80, "red is [here]", false},
+		{"here", "use " + secret[:9] + "\u200b" + secret[9:] + " here", 80, "use sk-Ab3…3Ab3 [here]", true},
 	} {
 		n := needle(t, c.look, false, SmartCase)
 		start, end, ok := n.Find(c.s)

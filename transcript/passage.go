@@ -286,10 +286,16 @@ func (n *Needle) Excerpt(sn Snip, units int, r *visible.Redactor) (x Excerpt) {
 		r = new(visible.Redactor)
 	}
 	start, end, more := sn.start, sn.end, sn.right
-	shown := r.Redact(sn.text)
-	if shown != sn.text {
-		x.Redacted = true
-		start, end = n.again(sn.text, shown)
+	plain := visible.Plain(sn.text)
+	shown := r.Show(plain)
+	if x.Redacted = shown != plain; x.Redacted {
+		start, end = n.again(plain, shown)
+	} else if plain != sn.text {
+		if from, to, ok := n.Find(plain); ok {
+			start, end = from, to
+		} else {
+			shown = sn.text // what was looked for is what Plain takes out
+		}
 	}
 	// First on one line, then cut, so that what is shown does not shrink.
 	before, after := oneLine(shown[:start], true), oneLine(shown[end:], false)

@@ -88,6 +88,9 @@ func (v View) text(s string, prose bool, c *Changed) string {
 		r = new(Redactor)
 	}
 	t := r.Redact(s)
+	if !v.Upstream {
+		t = r.show(t)
+	}
 	c.Redacted = c.Redacted || t != s
 	limit := v.Units
 	if limit == 0 {

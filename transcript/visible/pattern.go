@@ -20,7 +20,8 @@ func (p *Rule) may(s string) bool { return p.need == "" || indexFold(s, 0, p.nee
 
 // Pattern reads one of logging.redactPatterns: /pattern/flags, or a pattern that
 // is matched in any case. The flags i, m and s count. What only a backtracking
-// engine can match, as look-around, is an error.
+// engine can match, as look-around, is an error, which does not repeat the
+// pattern.
 func Pattern(text string) (*Rule, error) {
 	text = Trim(text)
 	flags := "i"
@@ -39,13 +40,17 @@ func Pattern(text string) (*Rule, error) {
 	if flags != "" {
 		text = "(?" + flags + ")" + text
 	}
-	re, err := regexp.Compile(text)
-	if err != nil {
-		return nil, err
-	}
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return nil, err
+		var bad *syntax.Error
+		if errors.As(err, &bad) {
+			return nil, errors.New(bad.Code.String())
+		}
+		return nil, errors.New("it is no regular expression")
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, errors.New("it cannot be compiled")
 	}
 	return &Rule{re, required(tree.Simplify())}, nil
 }

@@ -46,3 +46,12 @@ func TestRules(t *testing.T) {
 		t.Error("nothing was masked")
 	}
 }
+
+// A pattern may be the secret itself: no error repeats it.
+func TestPatternErrors(t *testing.T) {
+	for _, bad := range []string{"(hunter2", "hunter2(?=x)", "hunter2[", "/hunter2**/"} {
+		if _, err := Pattern(bad); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"oc/store/span"
+
 	"pgregory.net/rapid"
 )
 
@@ -151,4 +153,29 @@ func TestShowTwice(t *testing.T) {
 			t.Fatalf("%q: %q, then %q", s, got, again)
 		}
 	})
+}
+
+// A message that is shown hides what a reader would put together, and keeps
+// every character of what holds no credential.
+func TestViewHidesWhatAReaderSees(t *testing.T) {
+	token := "ghp" + "_" + strings.Repeat("aB3d", 9)
+	for in, want := range map[string]string{
+		"use " + token[:12] + "\u200b" + token[12:] + " now": "use ghp_aB…aB3d now",
+		"the passphrase is: correct horse":                   "the passphrase is: ***",
+		"\x1b[32mgreen\x1b[0m and password: none":            "\x1b[32mgreen\x1b[0m and password: none",
+	} {
+		o := object{}
+		o.setText("role", "toolResult")
+		o.setText("content", in)
+		out, changed := View{}.Show(o.append(nil))
+		got, _ := span.Text(span.Member(out, "content"))
+		if got != want || changed.Redacted != (want != in) {
+			t.Errorf("%q: %q %+v, want %q", in, got, changed, want)
+		}
+		if out, _ := (View{Upstream: true}).Show(o.append(nil)); span.Member(out, "content") == nil {
+			t.Errorf("%q: OpenClaw's view is %s", in, out)
+		} else if said, _ := span.Text(span.Member(out, "content")); said != in {
+			t.Errorf("%q: OpenClaw's view is %q", in, said)
+		}
+	}
 }
