@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -17,7 +18,7 @@ func sessionsDiff() *Command {
 		Args:  "A B",
 		Short: "compare two transcripts entry by entry",
 		Long: "Compares two transcripts by the ids of their entries: which are only in A, only in B, changed, moved to another place of the tree, or on the active branch of one " +
-			"alone. What was said in them is not shown.\n\n" +
+			"alone. What was said in them is not shown. The exit status is 0 whether they differ or not; with --json, identical says it.\n\n" +
 			"A and B are sessions, as for oc sessions show, ids of transcripts, or files: transcripts, archives and copies, compressed or not.",
 		Flags: []Flag{
 			agentFlag, allAgentsFlag, storeFlag, asFlag,
@@ -70,14 +71,11 @@ func diffSessions(ctx context.Context, c *Call) error {
 		}
 	}
 	page := &store.Page{Broken: result.Broken[0] + result.Broken[1], Findings: result.Flaws}
-	if err := c.tellFlaws(page); err != nil {
-		return err
-	}
 	failed := sides[1].l.failed
 	if len(failed) == 0 {
 		failed = sides[0].l.failed
 	}
-	return c.tell(failed)
+	return cmp.Or(c.tellFlaws(page), c.tell(failed))
 }
 
 // changes are the ways in which an entry differs, in the order of the answer, with the sign and the words for them.
@@ -97,7 +95,8 @@ var changes = []struct {
 func (c *Call) showDiff(sides [2]*talk, r *store.Comparison, kept []store.Difference) {
 	out := c.Out
 	for i, t := range sides {
-		out.Printf("%s  %s: %d entries, leaf %s\n", "AB"[i:i+1], t.current().String(), r.Rows[i], leafName(r.Leaf[i]))
+		line := fmt.Sprintf("%s  %s: %d entries, leaf %s", "AB"[i:i+1], t.current().String(), r.Rows[i], leafName(r.Leaf[i]))
+		out.Printf("%s\n", term.Styled(strings.TrimLeft(term.Wrap(term.Escape(line), out.Width(), "   "), " ")))
 	}
 	if r.Identical() {
 		out.Printf("\nNo difference: %d entries are in both, alike and in the same place.\n", r.Same)

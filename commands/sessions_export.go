@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,13 +119,11 @@ func exportSession(ctx context.Context, c *Call) error {
 	if x.damaged > 0 {
 		c.Warnf("rows of the database that cannot be read and are not in it: %d", x.damaged)
 	}
-	if err := c.tellFlaws(x.page); err != nil {
-		return err
+	err = cmp.Or(c.tellFlaws(x.page), c.tell(x.talk.l.failed))
+	if err == nil && x.damaged > 0 {
+		err = Status(ExitFailed)
 	}
-	if x.damaged > 0 {
-		return Status(ExitFailed)
-	}
-	return c.tell(x.talk.l.failed)
+	return err
 }
 
 func (x *exported) summary() string {

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,10 +137,7 @@ func showHistory(ctx context.Context, c *Call) error {
 		h.text(ctx, c)
 	}
 	c.remarkTalk(t)
-	if err := c.tellFlaws(h.page); err != nil {
-		return err
-	}
-	return c.tell(t.l.failed)
+	return cmp.Or(c.tellFlaws(h.page), c.tell(t.l.failed))
 }
 
 // join adds what Claude's command line program keeps of the session. What of it cannot be read is told, and the rest shown.

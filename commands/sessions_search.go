@@ -211,7 +211,12 @@ func (s *searched) text() {
 		if h.At > 0 {
 			at = term.Time(h.At)
 		}
-		o.Printf("%s  %s  %s%s\n", o.Paint(term.Bold, volumeName(h.Volume)), at, who(h), o.Paint(term.Dim, whence(h.Volume)))
+		name, rest := term.Escape(volumeName(h.Volume)), "  "+at+"  "+term.Escape(who(h))
+		from := term.Escape(whence(h.Volume))
+		if o.Terminal() {
+			name = term.CutMiddle(name, max(16, o.Width()-term.Columns(rest+from)), "…")
+		}
+		o.Printf("%s%s%s\n", o.Paint(term.Bold, name), term.Styled(rest), o.Paint(term.Dim, from))
 		if x.Match == "" {
 			place(o, x.Before, "(masked)", x.After, term.Dim)
 		} else {

@@ -329,7 +329,8 @@ func (t *tail) line(s store.Step) {
 	}
 	key := ""
 	if len(t.order) > 1 {
-		key = term.Pad(term.CutMiddle(term.Escape(s.Key), 30, "…"), 30, false) + "  "
+		room := min(30, max(12, out.Width()-66))
+		key = term.Pad(term.CutMiddle(term.Escape(s.Key), room, "…"), room, false) + "  "
 	}
 	what := s.Name
 	if s.Note != "" {
@@ -337,6 +338,9 @@ func (t *tail) line(s store.Step) {
 			what += "  "
 		}
 		what += s.Note
+	}
+	if out.Terminal() {
+		what = term.CutEnd(term.Escape(what), max(16, out.Width()-39-term.Columns(key)), "…")
 	}
 	kind := s.Kind
 	if what != "" {
