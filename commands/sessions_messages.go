@@ -117,7 +117,7 @@ func showHistory(ctx context.Context, c *Call) error {
 	if h.page, err = store.ReadPart(ctx, t.all, part); err != nil {
 		return c.partError(t, err)
 	}
-	if h.around = part.Around != ""; h.around && h.page.Anchor < 0 {
+	if h.around = part.Around != ""; h.around && h.page.Anchor == 0 {
 		return &Error{Exit: ExitFailed, Code: "not-found", Err: fmt.Errorf("--around: no message of %s that is shown has the id %q; oc sessions history --json gives ids, and --all-branches or --archives more messages", t.name(), part.Around)}
 	}
 	if err := h.join(ctx, part); err != nil {
@@ -225,7 +225,7 @@ func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
 	}
 	shown := visible.Thread(raws, visible.ChatUnits, started)
 	if h.around {
-		shown = aroundOf(shown, h.page.Anchor, limit)
+		shown = aroundOf(shown, h.page.Anchor-1, limit)
 	} else if n := len(shown) - limit; n > 0 {
 		shown = shown[n:]
 	}
@@ -248,7 +248,7 @@ func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
 	var list [][]byte
 	anchor := 0
 	for _, s := range shown {
-		if s.From <= h.page.Anchor {
+		if s.From < h.page.Anchor {
 			anchor = len(list)
 		}
 		if role := transcript.Role(s.Message); (role == "toolResult" || role == "tool") && !tools {

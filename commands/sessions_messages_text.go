@@ -57,6 +57,8 @@ func (h *history) nothing() string {
 	switch {
 	case last.Missing:
 		return fmt.Sprintf("%s has no transcript.", h.talk.name())
+	case last.Bytes == 0 && !last.InDatabase() && h.page.Total == 0:
+		return fmt.Sprintf("Nothing was said in %s yet: its transcript is empty, it has not even a header.", h.talk.name())
 	case h.page.Total == 0 && h.page.Outside+h.page.OffBranch+h.page.Before+h.page.Broken == 0:
 		return fmt.Sprintf("Nothing was said in %s yet: its transcript has a header and no message.", h.talk.name())
 	case h.page.Total >= 0 && h.offset >= h.page.Total && h.offset > 0:

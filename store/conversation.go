@@ -28,6 +28,7 @@ type Conversation struct {
 	At      time.Time // when it was archived or last written; zero if that is not known
 	Bytes   int64     // -1 if that is not known
 	Missing bool      // there is none
+	Odd     string    // what stands in its place, where that is no file: "a pipe"
 	Rules   transcript.Rules
 
 	kept    kept
@@ -94,7 +95,9 @@ func (r *Row) Conversation(ctx context.Context) (*Conversation, error) {
 			c.Reason, c.Path, c.At, c.Bytes, c.expand = a.Reason, a.Path, a.At, a.Bytes, compressed(a.Path)
 		}
 	}
-	c.Missing = c.Reason == Current
+	if c.Missing = c.Reason == Current; c.Missing {
+		c.Odd = at.Odd
+	}
 	return c, nil
 }
 
@@ -195,8 +198,12 @@ func (r *Row) IDs() (ids []string) {
 
 // Scan passes the rows of the conversation to s, and on to f. A row of a
 // database that is damaged comes as a blank one and is reported as
-// transcript.DamagedRow. What is missing has no rows.
+// transcript.DamagedRow. What is missing has no rows; something else in its
+// place is an error.
 func (c *Conversation) Scan(ctx context.Context, s *transcript.Scanner, f func(*transcript.Row) error) error {
+	if c.Missing && c.Odd != "" {
+		return fmt.Errorf("%s is %s, not a file", c.Path, c.Odd)
+	}
 	if c.Missing {
 		return nil
 	}

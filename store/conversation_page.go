@@ -36,7 +36,7 @@ type Page struct {
 	Total    int // messages there are, with those of other pages; -1: the rest was not read
 	Offset   int // as asked for, at most Total
 
-	Anchor    int // where the message of Part.Around is among Messages; -1: it is not there
+	Anchor    int // the number of the message of Part.Around among Messages, from 1; 0: it is not there
 	OffBranch int // messages on other branches
 	Before    int // messages before a reset, that are hidden
 	Outside   int // messages that Since and Before leave out
@@ -115,7 +115,7 @@ func ReadPart(ctx context.Context, all []*Conversation, want Part) (*Page, error
 // Walk passes a part of conversations to f, message after message, and returns
 // the page without them. Memory does not grow with the messages.
 func Walk(ctx context.Context, all []*Conversation, want Part, f func(Message) error) (*Page, error) {
-	p := &Page{Anchor: -1}
+	p := &Page{}
 	r := partReader{page: p, want: want, several: len(all) > 1, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}}
 	for _, c := range all {
 		err := r.survey(ctx, c)
@@ -145,7 +145,7 @@ func Walk(ctx context.Context, all []*Conversation, want Part, f func(Message) e
 			return p, nil
 		}
 		start, end = max(0, at-want.Limit), min(p.Total, at+want.Limit+1)
-		p.Anchor, p.Offset, want.Bytes = at-start, p.Total-end, 0
+		p.Anchor, p.Offset, want.Bytes = at-start+1, p.Total-end, 0
 	}
 	if want.Bytes > 0 {
 		for i, size := end-1, 0; i >= start; i-- {

@@ -213,6 +213,10 @@ func (p *Progress) fromFile(f *grown, limit int) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !info.Mode().IsRegular() { // a pipe would be waited for
+		f.info, f.at, f.skip = nil, 0, false
+		return nil, fmt.Errorf("%s is no plain file; it is not read", f.path)
+	}
 	file, err := os.Open(f.path)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 
 	"oc/store/row"
 	"oc/transcript"
+	"oc/transcript/visible"
 )
 
 // A Count asks what the model's work in the volumes of a corpus has used.
@@ -124,7 +125,7 @@ func (c *reckoning) model(provider, model string) int32 {
 	n, ok := c.models[name]
 	if !ok {
 		n = int32(len(c.names))
-		c.models[name], c.names = n, append(c.names, name)
+		c.models[name], c.names = n, append(c.names, visible.Redact(name)) // it is what somebody wrote
 	}
 	return n
 }

@@ -63,6 +63,7 @@ func (v View) Show(message []byte) ([]byte, Changed) {
 			v.field(&o, name, false, &c)
 		}
 	}
+	v.names(&o, &c, "content", "text", "command", "output", "summary", "errorMessage", "errorBody")
 	return o.append(nil), c
 }
 
@@ -150,6 +151,7 @@ func (v View) block(raw []byte, prose bool, c *Changed, depth int) []byte {
 			o.set("content", array(blocks))
 		}
 	}
+	v.names(&o, c, "text", "thinking", "partialJson", "data", "content", "arguments", "input", "args", "details")
 	return o.append(nil)
 }
 

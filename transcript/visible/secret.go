@@ -2,6 +2,7 @@ package visible
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"oc/store/span"
@@ -61,10 +62,39 @@ func (v View) value(name string, raw []byte, c *Changed, depth int) []byte {
 		o := parseObject(raw)
 		for i := range o {
 			o[i].val = v.value(o[i].name, o[i].val, c, depth+1)
+			o[i].name = v.name(o[i].name, c)
 		}
 		return o.append(nil)
 	}
 	return AppendJSON(nil, raw)
+}
+
+// name masks a short text that is no prose: the name of a member, a tool, a
+// model, a sender.
+func (v View) name(s string, c *Changed) string {
+	r := v.Redactor
+	if r == nil {
+		r = new(Redactor)
+	}
+	t := r.Redact(s)
+	c.Redacted = c.Redacted || t != s
+	return t
+}
+
+// names masks the texts among the members of a message or a block that are none
+// of those.
+func (v View) names(o *object, c *Changed, those ...string) {
+	if v.Upstream {
+		return
+	}
+	for i := range *o {
+		p := &(*o)[i]
+		if s, ok := span.Text(p.val); ok && !slices.Contains(those, p.name) {
+			if t := v.name(s, c); t != s {
+				p.val = span.Quote(nil, t)
+			}
+		}
+	}
 }
 
 // RedactValue masks what looks like a credential in a raw JSON value: in every
