@@ -373,8 +373,13 @@ func (w *Worker) free(d *Done) error {
 // steps are the plan as the journal does it: what a new store names, the store,
 // what it no longer names.
 func (w *Worker) steps(d *Done) (steps []journal.Step, of map[string]*Action, err error) {
-	of = make(map[string]*Action, len(d.Snapshot.Files))
-	steps = make([]journal.Step, 0, len(d.Plan.Actions))
+	n := 0
+	for i := range d.Plan.Actions {
+		if d.Plan.Actions[i].Target != "" {
+			n++
+		}
+	}
+	steps, of = make([]journal.Step, 0, n), make(map[string]*Action, n)
 	add := func(s journal.Step, a *Action) {
 		steps = append(steps, s)
 		of[s.Path] = a

@@ -165,15 +165,14 @@ func (r *Run) encode(w io.Writer, base string) error {
 	for i := range r.Steps {
 		s := r.Steps[i]
 		s.names(toJSON)
-		line, err := marshal(s)
-		if err != nil {
+		line = line[:0]
+		if i > 0 {
+			line = append(line, ',')
+		}
+		if line, err = s.append(append(line, '\n')); err != nil {
 			return fmt.Errorf("step %d: %w", i, err)
 		}
-		end := ","
-		if i == 0 {
-			end = ""
-		}
-		if _, err := fmt.Fprintf(w, "%s\n%s", end, line); err != nil {
+		if _, err := w.Write(line); err != nil {
 			return err
 		}
 	}
