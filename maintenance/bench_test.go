@@ -2,6 +2,7 @@ package maintenance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -85,6 +86,80 @@ func TestMemoryOfTenThousandRows(t *testing.T) {
 	}
 	if n := plan.Summary(true).AfterCount; n != defaultMaxEntries || len(s.Rows) != 10_000 {
 		t.Errorf("%d of %d rows stay", n, len(s.Rows))
+	}
+}
+
+// What is held does not grow with the size of files: transcripts of a gigabyte are planned and archived like small ones, and an archive of
+// 96 MB is summed up, saved and removed in pieces.
+func TestMemoryIsFlatInFiles(t *testing.T) {
+	c, now := big(t, 40)
+	targets, err := store.Targets(c, store.Pick{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _, err := ReadPolicy(c, Orders{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.MaxEntries, p.MaxDiskBytes, p.HighWaterBytes = 5, 1<<50, 1<<49
+	plan := func() (*Plan, uint64) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s, err := Take(context.Background(), c, targets[0], p, alive{}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := Make(p, s, now)
+		runtime.ReadMemStats(&after)
+		return made, after.TotalAlloc - before.TotalAlloc
+	}
+	plan() // the first one warms up
+	small, few := plan()
+	dir := filepath.Dir(targets[0].Index)
+	for i := range 40 {
+		path := filepath.Join(dir, fmt.Sprintf("%08x-1111-4111-8111-111111111111.jsonl", i))
+		info, err := os.Stat(path)
+		if err == nil {
+			err = errors.Join(os.Truncate(path, 1<<30), os.Chtimes(path, info.ModTime(), info.ModTime()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	large, many := plan()
+	if len(large.Actions) != len(small.Actions) || len(large.Actions) != 2*35+1 || many > few+few/4 {
+		t.Errorf("%d actions in %d bytes, and with large files %d in %d", len(small.Actions), few, len(large.Actions), many)
+	}
+
+	f, err := os.Create(filepath.Join(dir, "old.jsonl.deleted.2020-01-01T00-00-00.000Z"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := []byte(conversationText("old", 400, 5000))
+	for range 96 << 20 / len(line) {
+		if _, err := f.Write(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var most uint64
+	w := &Worker{Config: c, Machine: alive{}, Now: func() time.Time { return now }, FS: &journal.Faults{FS: quick{journal.OS()}, Watch: func(op, _ string) {
+		if op == "write" || op == "remove" {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			most = max(most, m.HeapInuse)
+		}
+	}}}
+	runtime.GC()
+	d, err := w.Apply(context.Background(), targets[0], p, func(s *Snapshot) (*Plan, error) { return Make(p, s, s.Taken), nil })
+	if err != nil || len(d.Skipped) > 0 || d.Run.Freed < 90<<20 || d.Run.Total != 35+1+1 {
+		t.Fatalf("%v %+v", err, d.Run)
+	}
+	t.Logf("a plan takes %d bytes, %d with large files; applying takes %d MB", few, many, most>>20)
+	if most > 32<<20 {
+		t.Errorf("applying took %d bytes", most)
 	}
 }
 
