@@ -80,8 +80,19 @@ func (j *Journal) Undo(ctx context.Context, id string, o UndoOptions) (r *Run, o
 // roomForOld makes sure that what is wanted fits beside what is there, and the manifest, which is written anew.
 func (j *Journal) roomForOld(r *Run) error {
 	need, where := map[uint64]int64{}, map[uint64]string{}
-	add := func(dir string, size int64) error {
+	seen := map[string]Stamp{}
+	look := func(dir string) (Stamp, error) {
+		if at, ok := seen[dir]; ok {
+			return at, nil
+		}
 		at, err := j.fs.Lstat(dir)
+		if err == nil {
+			seen[dir] = at
+		}
+		return at, err
+	}
+	add := func(dir string, size int64) error {
+		at, err := look(dir)
 		if err == nil && at.Type == Folder {
 			need[at.Dev] += (size + block - 1) / block * block
 			where[at.Dev] = cmp.Or(where[at.Dev], dir)
@@ -94,11 +105,11 @@ func (j *Journal) roomForOld(r *Run) error {
 			continue
 		}
 		if s.Kind == Move {
-			from, err := j.fs.Lstat(filepath.Dir(s.To))
+			from, err := look(filepath.Dir(s.To))
 			if err != nil {
 				return err
 			}
-			to, err := j.fs.Lstat(filepath.Dir(s.Path))
+			to, err := look(filepath.Dir(s.Path))
 			if err != nil {
 				return err
 			}
@@ -107,7 +118,7 @@ func (j *Journal) roomForOld(r *Run) error {
 			}
 		}
 		dir := filepath.Dir(s.Path)
-		for at, err := j.fs.Lstat(dir); err == nil && at.Type == Absent && dir != filepath.Dir(dir); at, err = j.fs.Lstat(dir) {
+		for at, err := look(dir); err == nil && at.Type == Absent && dir != filepath.Dir(dir); at, err = look(dir) {
 			dir = filepath.Dir(dir) // the run removed it
 		}
 		if err := add(dir, s.Before.Size); err != nil {
