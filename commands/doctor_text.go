@@ -128,7 +128,7 @@ func (d diagnosis) place(f doctor.Finding) string {
 
 // short is a path below the state without that.
 func (d diagnosis) short(path string) string {
-	if rel, err := filepath.Rel(d.cfg.StateDir, path); err == nil && !strings.HasPrefix(rel, "..") {
+	if rel, err := filepath.Rel(d.cfg.StateDir, path); err == nil && rel != "." && !strings.HasPrefix(rel, "..") {
 		return rel
 	}
 	return path

@@ -137,7 +137,7 @@ func (x *exam) databases(s *site) {
 	if info, err := os.Stat(d.Path + "-wal"); err == nil && info.Size() >= largeLog {
 		at := at
 		at.File += "-wal"
-		x.find(Finding{Code: DatabaseLog, Subject: at, Evidence: []string{fmt.Sprintf("%d MiB, written %s", info.Size()>>20, when(float64(info.ModTime().UnixMilli())))}})
+		x.find(Finding{Code: DatabaseLog, Subject: at, Evidence: []string{fmt.Sprintf("%s, written %s", bytesOf(info.Size()), when(float64(info.ModTime().UnixMilli())))}})
 	}
 	if x.Deep && x.looksFor(DatabaseDamaged, DatabaseUnchecked) {
 		x.quickCheck(s)
@@ -147,7 +147,7 @@ func (x *exam) databases(s *site) {
 	}
 	if u := store.Measure(s.Target); u.Imported.Files > 0 {
 		at := s.at(filepath.Join(filepath.Dir(s.dir), "session-sqlite-import-archive"))
-		x.find(Finding{Code: ImportArchive, Subject: at, Evidence: []string{fmt.Sprintf("%d files, %d bytes", u.Imported.Files, u.Imported.Bytes)}})
+		x.find(Finding{Code: ImportArchive, Subject: at, Evidence: []string{fmt.Sprintf("%d files, %s", u.Imported.Files, bytesOf(u.Imported.Bytes))}})
 	}
 }
 

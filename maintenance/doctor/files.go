@@ -158,7 +158,7 @@ func (x *exam) unlinked(s *site) {
 		}
 	}
 	for _, f := range i.Unlinked() {
-		out := Finding{Code: codes[f.Class], Subject: s.at(f.Path), Evidence: []string{fmt.Sprintf("%d bytes, written %s", f.Size, when(float64(f.ModTime.UnixMilli())))}}
+		out := Finding{Code: codes[f.Class], Subject: s.at(f.Path), Evidence: []string{fmt.Sprintf("%s, written %s", bytesOf(f.Size), when(float64(f.ModTime.UnixMilli())))}}
 		if f.Class == jsonfile.Live {
 			g, err := glance(f.Path)
 			out.ID = f.Session
@@ -177,7 +177,7 @@ func (x *exam) unlinked(s *site) {
 				}
 			}
 			if n := reset[f.Session]; n > 0 {
-				out.Evidence = append(out.Evidence, fmt.Sprintf("%d archives of resets have the same session id", n))
+				out.Evidence = append(out.Evidence, (&pile{name: "archives of resets", files: n}).String() + " with the same session id")
 			}
 		}
 		x.find(out)
@@ -204,6 +204,28 @@ type pile struct {
 	bytes   int64
 	goes    int
 	goBytes int64
+}
+
+// String counts the files of a pile.
+func (p *pile) String() string {
+	name := p.name
+	if p.files == 1 {
+		name = strings.NewReplacer("archives", "archive", "backups", "backup", "copies", "copy").Replace(name)
+	}
+	return fmt.Sprintf("%d %s", p.files, name)
+}
+
+// bytesOf is a size for people.
+func bytesOf(n int64) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d B", n)
+	case n < 10<<20:
+		return fmt.Sprintf("%d KiB", (n+512)>>10)
+	case n < 10<<30:
+		return fmt.Sprintf("%d MiB", (n+1<<19)>>20)
+	}
+	return fmt.Sprintf("%d GiB", (n+1<<29)>>30)
 }
 
 // graveyard adds up what is left of sessions by class, what a cleanup removes
@@ -244,14 +266,14 @@ func (x *exam) graveyard(s *site) {
 		}
 	}
 	for _, p := range piles {
-		evidence := []string{fmt.Sprintf("%d %s, %d bytes", p.files, p.name, p.bytes)}
+		evidence := []string{fmt.Sprintf("%s, %s", p.String(), bytesOf(p.bytes))}
 		switch {
 		case p.goes == 0:
-			evidence = append(evidence, "none of them can go now")
+			evidence = append(evidence, "nothing of it can go now")
 		case p.goes == p.files:
-			evidence = append(evidence, "all of them can go now")
+			evidence = append(evidence, "all of it can go now")
 		default:
-			evidence = append(evidence, fmt.Sprintf("%d of them, %d bytes, can go now", p.goes, p.goBytes))
+			evidence = append(evidence, fmt.Sprintf("%d of them, %s, can go now", p.goes, bytesOf(p.goBytes)))
 		}
 		if p.goes < p.files {
 			evidence = append(evidence, "kept: "+x.keptWhy(p.name))
@@ -322,7 +344,7 @@ func (x *exam) alike(s *site, copies map[string][]*file) {
 			}
 		}
 		if same > 1 {
-			x.find(Finding{Code: BackupCopies, Subject: s.at(g[0].Path), Evidence: []string{fmt.Sprintf("%d backups hold the same %d bytes", same, g[0].Size)}})
+			x.find(Finding{Code: BackupCopies, Subject: s.at(g[0].Path), Evidence: []string{fmt.Sprintf("%d backups hold the same %s", same, bytesOf(g[0].Size))}})
 		}
 	}
 }
@@ -359,7 +381,7 @@ func (x *exam) temps(s *site) {
 		for k := range s.plan.Actions {
 			if a := &s.plan.Actions[k]; a.Rule == maintenance.OldTemp {
 				told[a.Target] = true
-				x.find(Finding{Code: StaleTemp, Subject: s.at(a.Target), Evidence: []string{a.Reason, fmt.Sprintf("%d bytes", a.Bytes)}})
+				x.find(Finding{Code: StaleTemp, Subject: s.at(a.Target), Evidence: []string{a.Reason, bytesOf(a.Bytes)}})
 			}
 		}
 	}
@@ -368,7 +390,7 @@ func (x *exam) temps(s *site) {
 		age := x.Now.Sub(f.ModTime)
 		if f.Class == jsonfile.Temp && f.regular() && !told[f.Path] && age.Milliseconds() > recent {
 			x.find(Finding{Code: StaleTemp, Subject: s.at(f.Path), Evidence: []string{
-				fmt.Sprintf("written %s ago", roundly(float64(age.Milliseconds()))), fmt.Sprintf("%d bytes", f.Size),
+				fmt.Sprintf("written %s ago", roundly(float64(age.Milliseconds()))), bytesOf(f.Size),
 			}})
 		}
 	}

@@ -32,7 +32,7 @@ func TestUnlinked(t *testing.T) {
 		t.Fatalf("%d transcripts with messages are unlinked, want 2: %v", len(history), codes(r))
 	}
 	says(t, history[u.History], "first message "+when(float64(u.First)), "last message "+when(float64(u.Last)))
-	says(t, history[u.Twin], "1 archives of resets")
+	says(t, history[u.Twin], "1 archive of resets")
 	if f := one(t, r, UnlinkedEmpty); filepath.Base(f.File) != u.Empty {
 		t.Errorf("%+v", f)
 	}
@@ -94,9 +94,9 @@ func TestGraveyard(t *testing.T) {
 		piles[strings.SplitN(f.Evidence[0], ",", 2)[0]] = strings.Join(f.Evidence[1:], "; ")
 	}
 	want := map[string]string{
-		"2 archives of deletions": fmt.Sprintf("1 of them, %d bytes, can go now; kept: younger than 30 days (session.maintenance.pruneAfter)", len(talk)),
-		"2 archives of resets":    fmt.Sprintf("1 of them, %d bytes, can go now; kept: younger than 30 days (session.maintenance.resetArchiveRetention)", len(talk)),
-		"30 backups of repairs":   "none of them can go now; kept: no rule of age takes them; a disk budget may",
+		"2 archives of deletions": fmt.Sprintf("1 of them, %d B, can go now; kept: younger than 30 days (session.maintenance.pruneAfter)", len(talk)),
+		"2 archives of resets":    fmt.Sprintf("1 of them, %d B, can go now; kept: younger than 30 days (session.maintenance.resetArchiveRetention)", len(talk)),
+		"30 backups of repairs":   "nothing of it can go now; kept: no rule of age takes them; a disk budget may",
 	}
 	if d := cmp.Diff(want, piles); d != "" {
 		t.Error(d)

@@ -98,9 +98,9 @@ func (x *exam) paths(s *site) {
 			f.Code, f.Evidence = TranscriptMisplaced, []string{a.Reason}
 		case r.ID == "":
 		case a != nil && r.Content == maintenance.Empty:
-			f.Code, f.Evidence = TranscriptEmpty, []string{a.Reason}
+			f.Code, f.Evidence = TranscriptEmpty, []string{"no line of it is a message"}
 		case a != nil:
-			f.Code, f.Evidence = TranscriptMissing, []string{a.Reason}
+			f.Code, f.Evidence = TranscriptMissing, []string{"there is no such file"}
 		default:
 			if what := notFile(r.File); what != "" {
 				f.Code, f.Evidence = TranscriptNoFile, []string{"it is " + what}

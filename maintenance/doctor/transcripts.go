@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -317,7 +316,7 @@ func (x *exam) read(j *job, scan *transcript.Scanner) {
 	}
 	j.size = before.Size()
 	if j.size >= large {
-		j.note(Finding{Code: TranscriptLarge, Subject: Subject{Byte: -1}, Evidence: []string{fmt.Sprintf("%d MiB", j.size>>20)}})
+		j.note(Finding{Code: TranscriptLarge, Subject: Subject{Byte: -1}, Evidence: []string{bytesOf(j.size)}})
 	}
 	j.inFlight()
 }

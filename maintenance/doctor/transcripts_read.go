@@ -271,13 +271,13 @@ func (j *job) whole(s transcript.Stats) {
 	l.said, l.role, l.content = nil, nil, nil
 	nowhere := Subject{Byte: -1, ID: j.id}
 	if s.Longest.Size >= 8<<20 {
-		j.note(Finding{Code: LongLine, Subject: Subject{Line: s.Longest.Line, Byte: s.Longest.Offset, ID: j.id}, Evidence: []string{fmt.Sprintf("%d MiB", s.Longest.Size>>20)}})
+		j.note(Finding{Code: LongLine, Subject: Subject{Line: s.Longest.Line, Byte: s.Longest.Offset, ID: j.id}, Evidence: []string{bytesOf(int64(s.Longest.Size))}})
 	}
 	if l.imageBytes >= 1<<20 {
-		j.note(Finding{Code: InlineImages, Subject: nowhere, Evidence: []string{fmt.Sprintf("%d images, %d KiB", l.images, l.imageBytes>>10)}})
+		j.note(Finding{Code: InlineImages, Subject: nowhere, Evidence: []string{fmt.Sprintf("%d images, %s", l.images, bytesOf(l.imageBytes))}})
 	}
 	if l.users >= 50 && l.repeats*2 > l.users {
-		j.note(Finding{Code: RepeatedMessages, Subject: nowhere, Evidence: []string{fmt.Sprintf("%d of %d messages of users are copies, %d KiB", l.repeats, l.users, l.repeatedBytes>>10)}})
+		j.note(Finding{Code: RepeatedMessages, Subject: nowhere, Evidence: []string{fmt.Sprintf("%d of %d messages of users are copies, %s", l.repeats, l.users, bytesOf(l.repeatedBytes))}})
 	}
 	if l.mostInARow >= 3 {
 		j.note(Finding{Code: RepeatedCompaction, Subject: nowhere, Evidence: []string{fmt.Sprintf("%d compactions follow each other", l.mostInARow)}})

@@ -59,7 +59,7 @@ func (x *exam) prefixes(s *site, jobs []job) {
 		}
 		at := s.at(g[0].path)
 		at.Key = g[0].key
-		x.find(Finding{Code: SharedPrefix, Subject: at, Evidence: []string{fmt.Sprintf("%d transcripts, %d KiB of copies: %s", len(g), bytes>>10, strings.Join(names, ", "))}})
+		x.find(Finding{Code: SharedPrefix, Subject: at, Evidence: []string{fmt.Sprintf("%d transcripts, %s of copies: %s", len(g), bytesOf(bytes), strings.Join(names, ", "))}})
 	}
 }
 
