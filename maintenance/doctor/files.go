@@ -220,12 +220,20 @@ func bytesOf(n int64) string {
 	switch {
 	case n < 1<<10:
 		return fmt.Sprintf("%d B", n)
-	case n < 10<<20:
-		return fmt.Sprintf("%d KiB", (n+512)>>10)
-	case n < 10<<30:
-		return fmt.Sprintf("%d MiB", (n+1<<19)>>20)
+	case n < 1<<20:
+		return short(float64(n)/(1<<10)) + " KiB"
+	case n < 1<<30:
+		return short(float64(n)/(1<<20)) + " MiB"
 	}
-	return fmt.Sprintf("%d GiB", (n+1<<29)>>30)
+	return short(float64(n)/(1<<30)) + " GiB"
+}
+
+// short is a number with two digits at least.
+func short(f float64) string {
+	if f < 10 {
+		return fmt.Sprintf("%.1f", f)
+	}
+	return fmt.Sprintf("%.0f", f)
 }
 
 // graveyard adds up what is left of sessions by class, what a cleanup removes
