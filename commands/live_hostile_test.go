@@ -174,7 +174,9 @@ func TestLiveHostileTools(t *testing.T) {
 		"a page":     {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500); fmt.Fprint(w, "<html>") }, ExitRefused, "Internal Server Error"},
 		"no object":  {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"ok":true,"result":{"details":[1]}}`) }, ExitFailed, "no JSON object"},
 		"no members": {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"ok":true,"result":{"details":{}}}`) }, ExitFailed, "it gave no reason"},
-		"redirects":  {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://192.0.2.1/", http.StatusTemporaryRedirect) }, ExitRefused, "does not answer as a gateway does"},
+		"redirects": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://192.0.2.1/", http.StatusTemporaryRedirect)
+		}, ExitRefused, "does not answer as a gateway does"},
 		"blocked": {func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(403)
 			fmt.Fprint(w, `{"ok":false,"error":{"type":"tool_call_blocked","message":"a hook says no"}}`)

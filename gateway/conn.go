@@ -62,11 +62,12 @@ func (c *Conn) Err() error {
 	return nil
 }
 
-// Close ends the connection, politely where that takes no time.
+// Close says goodbye and ends the connection, without waiting for an answer.
 func (c *Conn) Close() error {
 	c.closing.Store(true)
-	// A gateway that goes on talking would be listened to for seconds.
-	impatient := time.AfterFunc(100*time.Millisecond, func() {
+	// The goodbye is said at once; that it is answered is worth no wait, and a
+	// gateway that goes on talking would be listened to for seconds.
+	impatient := time.AfterFunc(2*time.Millisecond, func() {
 		c.cancel()
 		_ = c.wire.Close()
 	})
