@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"strings"
@@ -10,21 +9,6 @@ import (
 	"oc/config"
 	"oc/gateway"
 )
-
-// connect is the connection to the gateway of this state, for what only a gateway can do: it was let in with the scopes, and the caller
-// closes it. events is called for what the gateway tells unasked, and may be nil. The error has its exit status and never a secret.
-func (c *Call) connect(ctx context.Context, cfg *config.Config, events func(gateway.Event), scopes ...string) (*gateway.Conn, error) {
-	o, err := c.gateway(cfg, scopes...)
-	if err != nil {
-		return nil, err
-	}
-	o.Events = events
-	conn, err := gateway.Dial(ctx, o)
-	if err != nil {
-		return nil, gatewayError(err)
-	}
-	return conn, nil
-}
 
 // gateway says whom to ask and as whom: --url, --token, --password and --gateway-timeout, then the environment and the configuration as
 // OpenClaw takes them (spec/gateway.md 1). --offline is an error here: whoever asks wants a gateway.

@@ -49,8 +49,8 @@ func TestInteropLive(t *testing.T) {
 	}
 }
 
-// realGateway is a gateway that the test started, and its state.
-type realGateway struct {
+// liveReal is a gateway that the test started, and its state.
+type liveReal struct {
 	peer, release, root, state string
 	port                       int
 	env                        []string
@@ -58,7 +58,7 @@ type realGateway struct {
 }
 
 // realBeside starts a gateway; a busy machine may need a second try from an empty state. nil: it was not ready.
-func realBeside(t *testing.T, peer, release string) *realGateway {
+func realBeside(t *testing.T, peer, release string) *liveReal {
 	t.Helper()
 	model := httptest.NewServer(http.HandlerFunc(think))
 	t.Cleanup(model.Close)
@@ -72,13 +72,13 @@ func realBeside(t *testing.T, peer, release string) *realGateway {
 	return nil
 }
 
-func startLive(t *testing.T, peer, release, model string) (*realGateway, error) {
+func startLive(t *testing.T, peer, release, model string) (*liveReal, error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	r := &realGateway{peer: peer, release: release, root: t.TempDir(), port: l.Addr().(*net.TCPAddr).Port}
+	r := &liveReal{peer: peer, release: release, root: t.TempDir(), port: l.Addr().(*net.TCPAddr).Port}
 	l.Close()
 	r.state = filepath.Join(r.root, "state")
 	agents := `"list": [{"id": "main", "default": true}, {"id": "ops"}]`
@@ -132,12 +132,12 @@ func startLive(t *testing.T, peer, release, model string) (*realGateway, error) 
 	return nil, errors.New("it is not ready after four minutes")
 }
 
-func (r *realGateway) openclaw() string {
+func (r *liveReal) openclaw() string {
 	return filepath.Join(r.peer, r.release, "node_modules", ".bin", "openclaw")
 }
 
 // stop ends the one process that the test started.
-func (r *realGateway) stop() {
+func (r *liveReal) stop() {
 	if r.pid == 0 {
 		return
 	}
@@ -211,7 +211,7 @@ func think(w http.ResponseWriter, q *http.Request) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-func (r *realGateway) oc(t *testing.T, env map[string]string, args ...string) answer {
+func (r *liveReal) oc(t *testing.T, env map[string]string, args ...string) answer {
 	t.Helper()
 	began := time.Now()
 	all := map[string]string{"TMPDIR": filepath.Join(r.root, "tmp")}
@@ -224,7 +224,7 @@ func (r *realGateway) oc(t *testing.T, env map[string]string, args ...string) an
 }
 
 // itself asks the gateway's own tool, as any client may.
-func (r *realGateway) itself(t *testing.T, name string, args map[string]any) map[string]any {
+func (r *liveReal) itself(t *testing.T, name string, args map[string]any) map[string]any {
 	t.Helper()
 	o := gateway.Options{Target: gateway.Target{URL: fmt.Sprintf("ws://127.0.0.1:%d", r.port)}, Credentials: gateway.Credentials{Token: gateway.Secret(liveToken)}}
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -250,7 +250,7 @@ func hasAll(t *testing.T, doc, theirs map[string]any) {
 	}
 }
 
-func (r *realGateway) ping(t *testing.T) {
+func (r *liveReal) ping(t *testing.T) {
 	doc := r.oc(t, nil, "gateway", "ping", "--json").doc(t)
 	if doc["version"] != r.release || doc["stateDir"] != r.state {
 		t.Errorf("%v", doc)
@@ -267,7 +267,7 @@ func (r *realGateway) ping(t *testing.T) {
 	}
 }
 
-func (r *realGateway) send(t *testing.T) {
+func (r *liveReal) send(t *testing.T) {
 	doc := r.oc(t, nil, "sessions", "send", "agent:ops:main", "Ping [[say:pong]]", "--wait", "50s", "--json").doc(t)
 	if doc["status"] != "ok" || doc["reply"] != "pong" || doc["sessionKey"] != "agent:ops:main" {
 		t.Fatalf("%v", doc)
@@ -301,7 +301,7 @@ func (r *realGateway) send(t *testing.T) {
 	}
 }
 
-func (r *realGateway) spawn(t *testing.T) {
+func (r *liveReal) spawn(t *testing.T) {
 	doc := r.oc(t, nil, "sessions", "spawn", "Count [[sleep:4000]] [[say:twelve boxes]]", "--json").doc(t)
 	child, _ := doc["childSessionKey"].(string)
 	if doc["status"] != "accepted" || doc["runId"] == nil || child == "" {
@@ -341,7 +341,7 @@ func (r *realGateway) spawn(t *testing.T) {
 	}
 }
 
-func (r *realGateway) abort(t *testing.T) {
+func (r *liveReal) abort(t *testing.T) {
 	doc := r.oc(t, nil, "sessions", "send", "agent:ops:main", "Long [[sleep:50000]] [[say:x]]", "--wait", "0", "--json").doc(t)
 	if doc["status"] != "accepted" {
 		t.Fatalf("%v", doc)
@@ -362,7 +362,7 @@ func (r *realGateway) abort(t *testing.T) {
 }
 
 // shell: what an agent's shell may not do with OpenClaw's own command it may not do with oc.
-func (r *realGateway) shell(t *testing.T) {
+func (r *liveReal) shell(t *testing.T) {
 	exec1 := map[string]string{"OPENCLAW_SHELL": "exec"}
 	ends(t, r.oc(t, exec1, "sessions", "send", "agent:ops:main", "x"), ExitRefused, "OPENCLAW_SHELL=exec")
 	if r.release == "2026.7.35" {
