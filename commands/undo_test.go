@@ -258,7 +258,7 @@ func TestUndoAfterAMove(t *testing.T) {
 			text = strings.ReplaceAll(text, `"`+name+`":".oc/`, `"`+name+`":"`+state+`/.oc/`)
 		}
 		text = strings.Replace(text, `"roots":["."`, `"roots":["`+state+`"`, 1)
-		if strings.Count(text, state) < 20 {
+		if strings.Count(text, state) < 15 {
 			t.Fatalf("not as before: %s", text)
 		}
 		write(t, path, text)
@@ -272,4 +272,56 @@ func TestUndoAfterAMove(t *testing.T) {
 			t.Errorf("exit %d: %s", a.exit, a.errout)
 		}
 	})
+}
+
+// A restored session that was used since keeps its row and its transcript, also when the undo is given again; once the row is as the restore
+// left it, both go.
+func TestUndoOfARestoreThatWasUsed(t *testing.T) {
+	const id = "60aa8ead-51b4-4fcb-a52f-af96c89778b6"
+	for name, use := range map[string]func(t *testing.T, store, transcript string){
+		"its row was written": func(t *testing.T, store, _ string) {
+			text := read(t, store)
+			now := strings.Replace(text, `"sessionId": "`+id+`"`, `"sessionId": "`+id+`", "label": "mine"`, 1)
+			if now == text {
+				t.Fatal(text)
+			}
+			write(t, store, now)
+		},
+		"its transcript was written": func(t *testing.T, _, transcript string) {
+			if err := grow(transcript); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state, sessions, env := lived(t)
+			store, transcript := filepath.Join(sessions, "sessions.json"), filepath.Join(sessions, id+".jsonl")
+			if a := ocRun(t, state, env, "--state-dir", state, "--agent", "work", "sessions", "restore", id); a.exit != ExitDone {
+				t.Fatal(a.errout)
+			}
+			saved := read(t, store)
+			use(t, store, transcript)
+			used := read(t, store)
+			for _, args := range [][]string{{"undo", "--dry-run"}, {"undo"}, {"undo"}} {
+				a := ocRun(t, state, env, append([]string{"--state-dir", state}, args...)...)
+				if !strings.Contains(a.out+a.errout, "written since") {
+					t.Errorf("%v: exit %d: %s%s", args, a.exit, a.out, a.errout)
+				}
+				if now := read(t, store); now != used {
+					t.Errorf("%v: the store is\n%s", args, now)
+				}
+				_ = read(t, transcript)
+			}
+			if used == saved {
+				return
+			}
+			write(t, store, saved)
+			if a := ocRun(t, state, env, "--state-dir", state, "undo"); a.exit != ExitDone {
+				t.Errorf("exit %d: %s", a.exit, a.errout)
+			}
+			if _, err := os.Lstat(transcript); err == nil || strings.Contains(read(t, store), id) {
+				t.Error("the session is still there")
+			}
+		})
+	}
 }

@@ -64,10 +64,22 @@ func (rowMerger) Merge(s journal.Step, v journal.Versions) (m journal.Merging, e
 		if _, old := was.rows[name]; old {
 			continue
 		}
-		if current, there := is.rows[name]; there && bytes.Equal(current, added) {
+		current, there := is.rows[name]
+		if !there {
+			continue
+		}
+		file, written := transcriptOf(current, v.Placed)
+		switch {
+		case bytes.Equal(current, added) && !written:
 			delete(keep, name)
-		} else if there {
+			continue
+		case bytes.Equal(current, added):
+			m.Conflicts = append(m.Conflicts, fmt.Sprintf("the row %s, which the run made, is left as it is: its transcript was written since", name))
+		default:
 			m.Conflicts = append(m.Conflicts, fmt.Sprintf("the row %s, which the run made, was written since and is left as it is", name))
+		}
+		if file != "" {
+			m.Held, m.Partly = append(m.Held, file), true
 		}
 	}
 	m.Bytes = was.print(&is, keep)
@@ -87,6 +99,21 @@ func transcriptAway(raw []byte, away map[string]bool) string {
 		}
 	}
 	return ""
+}
+
+// transcriptOf is the path of the transcript that a row names if it is one of those placed, else "", and whether that was written since.
+func transcriptOf(raw []byte, placed map[string]bool) (path string, written bool) {
+	names := map[string]bool{}
+	for path := range placed {
+		names[filepath.Base(path)] = true
+	}
+	base := transcriptAway(raw, names)
+	for path, written := range placed {
+		if base != "" && filepath.Base(path) == base {
+			return path, written
+		}
+	}
+	return "", false
 }
 
 // A rowSet is a store as rows: raw values by name, in the order of the text.

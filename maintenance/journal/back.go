@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -43,6 +45,7 @@ type Resolver interface {
 type Versions struct {
 	Before, After, Now []byte
 	Away               map[string]bool // files that the run moved or removed and that are not back, by their paths before it
+	Placed             map[string]bool // files that the run put in place before this one named them, and whether they were written since
 }
 
 // Merging is what a Resolver came to.
@@ -50,6 +53,7 @@ type Merging struct {
 	Bytes     []byte   // that the file shall hold; nil leaves it alone
 	Conflicts []string // told to the user
 	Partly    bool     // more would come back if what is away were back
+	Held      []string // of what was placed: what the file goes on naming, so that it stays
 }
 
 // taking is how steps are taken back.
@@ -57,6 +61,30 @@ type taking struct {
 	dry  bool
 	dirs map[string]bool // when dry: directories that would be back by now
 	back map[string]bool // when dry: files that would be
+	held map[string]bool // placed files that what was written since names
+}
+
+// placed are the files of earlier steps that what this one writes may name, and whether they are not as the run left them.
+func (j *Journal) placed(r *Run, i int) (map[string]bool, error) {
+	placed := map[string]bool{}
+	for k := range r.Steps[:i] {
+		s := &r.Steps[k]
+		if s.Phase != Place || s.Kind != Move && s.Kind != Create || s.Skipped != "" || s.Undo == Back {
+			continue
+		}
+		now, err := j.fs.Lstat(s.final())
+		if err != nil {
+			return nil, err
+		}
+		same := s.Kind == Move && now.alike(s.Before)
+		if s.Kind == Create {
+			if same, err = j.holds(s.final(), now, s.After); err != nil {
+				return nil, err
+			}
+		}
+		placed[s.final()] = now.Type != Absent && !same
+	}
+	return placed, nil
 }
 
 // away are the files of later steps that do not stand under the names that they had before the run.
@@ -121,6 +149,9 @@ func (j *Journal) back(r *Run, i int, how taking) (o Outcome, err error) {
 			return o, nil
 		}
 		return o, f()
+	}
+	if how.held[s.final()] {
+		return conflict("what names it was changed since, and stays")
 	}
 	if s.Kind == Move || s.Kind == Remove || s.Kind == RemoveDir {
 		dir := filepath.Dir(s.Path)
@@ -270,21 +301,24 @@ func (j *Journal) backReplace(r *Run, s *Step, now Stamp, o Outcome, how taking)
 	if err != nil {
 		return o, err
 	}
-	var away map[string]bool
+	var away, placed map[string]bool
 	if s.Hook != "" && j.resolver != nil {
-		if away, err = j.away(r, o.Step, how); err != nil {
+		if away, err = j.away(r, o.Step, how); err == nil {
+			placed, err = j.placed(r, o.Step)
+		}
+		if err != nil {
 			return o, err
 		}
 	}
-	if ours && len(away) > 0 { // it is as the run left it, but what it names may not be back
-		rehearsed, err := j.merge(r, s, now, o, taking{dry: true}, away)
+	if ours && (len(away) > 0 || slices.Contains(slices.Collect(maps.Values(placed)), true)) { // it is as the run left it, but what it names is not
+		rehearsed, err := j.merge(r, s, now, o, taking{dry: true}, away, placed)
 		if err != nil {
 			return o, err
 		}
 		ours = !rehearsed.Partly
 	}
 	if !ours {
-		return j.merge(r, s, now, o, how, away)
+		return j.merge(r, s, now, o, how, away, placed)
 	}
 	if s.Old == nil {
 		o.Result, o.Reason = Conflict, "its bytes were not saved"
@@ -309,7 +343,7 @@ func (j *Journal) backReplace(r *Run, s *Step, now Stamp, o Outcome, how taking)
 }
 
 // merge asks the Resolver about a file that was changed since the run, or that names what is away.
-func (j *Journal) merge(r *Run, s *Step, now Stamp, o Outcome, how taking, away map[string]bool) (Outcome, error) {
+func (j *Journal) merge(r *Run, s *Step, now Stamp, o Outcome, how taking, away, placed map[string]bool) (Outcome, error) {
 	o.Result, o.Reason = Conflict, "it was changed since"
 	switch {
 	case now.Type != Plain:
@@ -335,8 +369,13 @@ func (j *Journal) merge(r *Run, s *Step, now Stamp, o Outcome, how taking, away 
 	if err != nil {
 		return o, err
 	}
-	m, err := j.resolver.Merge(*s, Versions{before.Bytes(), after.Bytes(), current.Bytes(), away})
+	m, err := j.resolver.Merge(*s, Versions{before.Bytes(), after.Bytes(), current.Bytes(), away, placed})
 	o.Notes, o.Partly = m.Conflicts, m.Partly
+	for _, path := range m.Held {
+		if how.held != nil {
+			how.held[path] = true
+		}
+	}
 	if err != nil {
 		o.Reason = err.Error()
 		return o, nil

@@ -207,6 +207,7 @@ func (j *Journal) takeBack(ctx context.Context, r *Run, how taking) ([]Outcome, 
 	var outcomes []Outcome
 	dirty := map[string]bool{}
 	phase := Clear
+	how.held = map[string]bool{}
 	if !how.dry {
 		defer j.forget(r)
 	}
