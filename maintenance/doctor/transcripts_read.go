@@ -190,6 +190,9 @@ func (j *job) readWhole(f *os.File, s *transcript.Scanner) error {
 	} else if pairs, err = pairsOf(f, branch); err != nil {
 		return err
 	}
+	if st := s.Stats(); st.Entries+st.Bad == 0 { // OpenClaw writes a header into it without a word
+		j.findings, j.counts = nil, nil
+	}
 	j.links(&tree, linked)
 	for _, l := range pairs {
 		j.line(l)
@@ -259,7 +262,10 @@ func (j *job) line(f transcript.Finding) {
 	if f.ID != "" {
 		out.Evidence = append(out.Evidence, "entry "+f.ID)
 	}
-	if len(out.Evidence) == 0 {
+	switch {
+	case f.Code == transcript.NoHeader:
+		out.Evidence = []string{"none of its records is one"}
+	case len(out.Evidence) == 0:
 		out.Evidence = []string{fmt.Sprintf("%d bytes", f.At.Size)}
 	}
 	j.note(out)

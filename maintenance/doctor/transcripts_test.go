@@ -118,6 +118,7 @@ func TestTranscripts(t *testing.T) {
 		{"one of two results", lines(talkHead, six()[1], answer("b", "a", "c1", "c2"), result("c", "b", "c2"), answer("d", "c")), map[Code]int{"lost-result": 1}, 3, 0, nil},
 		{"empty call id", lines(talkHead, six()[1], answer("b", "a", ""), said("c", "b", "user", text("x"))), map[Code]int{"no-call-id": 1}, 3, 0, nil},
 		{"no arguments", lines(talkHead, six()[1], said("b", "a", "assistant", `[{"type":"toolCall","id":"c1","name":"read"}]`), result("c", "b", "c1")), map[Code]int{"no-arguments": 1}, 3, 0, nil},
+		{"aborted in a call, with the result that OpenClaw put in", lines(talkHead, six()[1], strings.Replace(said("b", "a", "assistant", `[{"type":"toolCall","id":"c1","name":"read","arguments":{},"partialJson":"{\"pa"}]`), `"content"`, `"stopReason":"aborted","content"`, 1), result("c", "b", "c1"), answer("d", "c")), map[Code]int{}, 0, 0, nil},
 		{"calls answered", lines(talkHead, six()[1], answer("b", "a", "c1", "c2"), result("c", "b", "c2"), result("d", "c", "c1"), answer("e", "d")), map[Code]int{}, 0, 0, nil},
 		{"a call on another branch", lines(talkHead, six()[1], answer("b", "a", "c1"), said("c", "a", "user", text("again")), answer("d", "c")), map[Code]int{}, 0, 0, nil},
 	} {
