@@ -97,6 +97,19 @@ func TestTranscripts(t *testing.T) {
 		{"message without message", lines(talkHead, six()[1], `{"type":"message","id":"b","parentId":"a"}`), map[Code]int{"no-message": 1}, 3, 0, nil},
 		{"null role", lines(talkHead, six()[1], `{"type":"message","id":"b","parentId":"a","message":{"role":null,"content":[]}}`), map[Code]int{"bad-role": 1}, 3, 0, nil},
 
+		{"a list", lines(talkHead, six()[1], `[1]`), map[Code]int{"not-object": 1}, 3, 0, nil},
+		{"header without id", lines(`{"type":"session","version":3,"cwd":"/w"}`, six()[1]), map[Code]int{"bad-header": 1}, 1, 0, nil},
+		{"old version", lines(strings.Replace(talkHead, `"version":3`, `"version":2`, 1), six()[1]), map[Code]int{"old-version": 1}, 1, 0, nil},
+		{"new version", lines(strings.Replace(talkHead, `"version":3`, `"version":9`, 1), six()[1]), map[Code]int{"new-version": 1}, 1, 0, nil},
+		{"entry without id", lines(talkHead, six()[1], `{"type":"custom","customType":"x","data":{}}`), map[Code]int{"no-id": 1}, 3, 0, nil},
+		{"blank user", lines(talkHead, said("a", "", "user", `" "`), answer("b", "a")), map[Code]int{"blank-user": 1}, 2, 0, nil},
+		{"bad image", lines(talkHead, said("a", "", "user", `[{"type":"image","mimeType":"image/png","data":"????"}]`), answer("b", "a")), map[Code]int{"bad-image": 1}, 2, 0, nil},
+		{"leaf to nowhere", lines(talkHead, six()[1], answer("b", "a"), `{"type":"leaf","id":"l","parentId":"b","targetId":"gone"}`), map[Code]int{"invalid-leaf": 1}, 4, 0, nil},
+		{"kept from nowhere", lines(talkHead, six()[1], answer("b", "a"), `{"type":"compaction","id":"k","parentId":"b","summary":"s","firstKeptEntryId":"gone","tokensBefore":9}`), map[Code]int{"first-kept-unknown": 1}, 4, 0, nil},
+		{"label of nothing", lines(talkHead, six()[1], `{"type":"label","id":"l","parentId":"a","targetId":"gone","label":"x"}`), map[Code]int{"label-target": 1}, 3, 0, nil},
+		{"two results", lines(talkHead, six()[1], answer("b", "a", "c1"), result("c", "b", "c1"), result("d", "c", "c1")), map[Code]int{"second-result": 1}, 5, 0, nil},
+		{"failed before a word", lines(talkHead, six()[1], strings.Replace(said("b", "a", "assistant", `[]`), `"content"`, `"stopReason":"error","content"`, 1)), map[Code]int{"empty-failure": 1}, 3, 0, nil},
+
 		{"orphan", lines(talkHead, six()[1], answer("b", "a"), said("c", "gone", "user", text("two"))), map[Code]int{"orphan-parent": 1}, 4, 0, []string{"1 of 3 messages"}},
 		{
 			"two compactions, one continued", lines(
