@@ -177,7 +177,7 @@ func (x *exam) unlinked(s *site) {
 				}
 			}
 			if n := reset[f.Session]; n > 0 {
-				out.Evidence = append(out.Evidence, (&pile{name: "archives of resets", files: n}).String() + " with the same session id")
+				out.Evidence = append(out.Evidence, (&pile{name: "archives of resets", files: n}).String()+" with the same session id")
 			}
 		}
 		x.find(out)
