@@ -163,3 +163,83 @@ func TestReadingBesideARestlessWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// S11: parent chains of every sort. What is on the branch is shown, what is not is counted, and nothing goes round in circles.
+func TestHistoryOfParentChains(t *testing.T) {
+	say := func(id, parent, text string) string {
+		if parent != "null" {
+			parent = `"` + parent + `"`
+		}
+		return fmt.Sprintf(`{"type":"message","id":%q,"parentId":%s,"timestamp":"2026-01-01T00:00:01.000Z","message":{"role":"user","content":%q}}`, id, parent, text)
+	}
+	leaf := func(target string) string {
+		return `{"type":"leaf","id":"l","parentId":"a","targetId":"` + target + `","timestamp":"2026-01-01T00:00:02.000Z"}`
+	}
+	state := t.TempDir()
+	dir := filepath.Join(state, "agents/main/sessions")
+	for _, c := range []struct {
+		name       string
+		rows       []string
+		shown, all []string
+		off        float64
+	}{
+		{"orphan", []string{say("a", "null", "one"), say("b", "nowhere", "two")}, []string{"two"}, []string{"one", "two"}, 1},
+		{"cycle", []string{say("a", "b", "one"), say("b", "a", "two")}, []string{"one", "two"}, []string{"one", "two"}, 0},
+		{"its own parent", []string{say("a", "a", "one")}, []string{"one"}, []string{"one"}, 0},
+		{"twice the same", []string{say("a", "null", "one"), say("a", "null", "one"), say("b", "a", "two")}, []string{"one", "two"}, []string{"one", "one", "two"}, 1},
+		{"twice, and other", []string{say("a", "null", "one"), say("a", "null", "other"), say("b", "a", "two")}, []string{"other", "two"}, []string{"one", "other", "two"}, 1},
+		{"two branches", []string{say("a", "null", "root"), say("b", "a", "left"), say("c", "b", "left2"), say("d", "a", "right"), leaf("c")}, []string{"root", "left", "left2"}, []string{"root", "left", "left2", "right"}, 1},
+		{"two roots", []string{say("a", "null", "one"), say("b", "null", "two")}, []string{"two"}, []string{"one", "two"}, 1},
+		{"a leaf that is nowhere", []string{say("a", "null", "one"), leaf("nowhere")}, []string{"one"}, []string{"one"}, 0},
+	} {
+		lines(t, filepath.Join(dir, "sessions.json"), `{"agent:main:main":{"sessionId":"one","updatedAt":1}}`)
+		lines(t, filepath.Join(dir, "one.jsonl"), append(append([]string{header}, c.rows...), "")...)
+		doc := at(t, state, "sessions", "history", "main", "--json").doc(t)
+		if got := texts(doc); strings.Join(got, "|") != strings.Join(c.shown, "|") {
+			t.Errorf("%s: %v, not %v", c.name, got, c.shown)
+		}
+		want(t, c.name, dig(doc, "notShown", "otherBranches"), c.off)
+		if got := texts(at(t, state, "sessions", "history", "main", "--json", "--all-branches").doc(t)); strings.Join(got, "|") != strings.Join(c.all, "|") {
+			t.Errorf("%s: of all branches %v, not %v", c.name, got, c.all)
+		}
+		if a := at(t, state, "sessions", "history", "main", "--branch", "nowhere"); a.exit != ExitUsage || !strings.Contains(a.errout, "branches end at") {
+			t.Errorf("%s: a branch that is not there: exit %d: %s", c.name, a.exit, a.errout)
+		}
+		same := at(t, state, "sessions", "diff", "main", filepath.Join(dir, "one.jsonl"), "--json").doc(t)
+		want(t, c.name+": a diff with itself", same["identical"], true)
+	}
+}
+
+// S2: history that no row names is found, read, followed and taken out by its id, and told apart from what is a session's.
+func TestReadingUnlinkedHistory(t *testing.T) {
+	state := t.TempDir()
+	dir := filepath.Join(state, "agents/main/sessions")
+	lines(t, filepath.Join(dir, "sessions.json"), `{"agent:main:main":{"sessionId":"one","updatedAt":1,"usageFamilySessionIds":["old","one"]}}`)
+	lines(t, filepath.Join(dir, "one.jsonl"), header, saying("a1", "20T10:00:00.000Z", "user", `"of the session"`), "")
+	lines(t, filepath.Join(dir, "lost.jsonl"), header, saying("b1", "02T10:00:00.000Z", "user", `"the lost word"`), "")
+	lines(t, filepath.Join(dir, "blank.jsonl"), header, "")
+	lines(t, filepath.Join(dir, "old.jsonl"), header, saying("c1", "03T10:00:00.000Z", "user", `"an older word"`), "")
+	lines(t, filepath.Join(dir, fixtures.Gone("old.jsonl", "reset", fixtures.Now-fixtures.Day)), header, saying("c1", "03T10:00:00.000Z", "user", `"an older word"`), "")
+	before := tree(t, state)
+	found := at(t, state, "sessions", "search", "word", "--json").doc(t)
+	want(t, "places", found["totalCount"], any(float64(2)))
+	want(t, "whose", dig(found, "hits", 0, "key"), "agent:main:main")
+	want(t, "lost", dig(found, "hits", 1, "source"), "unlinked")
+	same(t, "by its id", texts(at(t, state, "sessions", "history", "lost", "--json").doc(t)), []string{"the lost word"})
+	if out := at(t, state, "sessions", "history", "blank").out; !strings.Contains(out, "a header and no message") {
+		t.Error(out)
+	}
+	if out := at(t, state, "sessions", "export", "lost").out; !strings.Contains(out, "the lost word") {
+		t.Error(out)
+	}
+	trace := at(t, state, "sessions", "trace", "lost", "--json").doc(t)
+	want(t, "trace", dig(trace, "trace", 0, "source"), "unlinked")
+	if fmt.Sprint(trace["trace"]) == "" || !strings.Contains(fmt.Sprint(at(t, state, "sessions", "trace", "old", "--json").doc(t)["keys"]), "agent:main:main") {
+		t.Error("the trace of an older id does not lead to its key")
+	}
+	lineage := texts(at(t, state, "sessions", "history", "main", "--archives", "--json").doc(t))
+	same(t, "lineage", lineage, []string{"an older word", "of the session"})
+	if tree(t, state) != before {
+		t.Error("reading changed the tree")
+	}
+}
