@@ -106,7 +106,7 @@ type Finding struct {
 // families are all of them, in the order in which they are shown.
 var families = []Family{
 	indexFamily, keyFamily, stampFamily, pathFamily, transcriptFamily, fileFamily, lockFamily, runFamily, configFamily, tokenFamily,
-	databaseFamily, signalFamily,
+	secretFamily, databaseFamily, signalFamily,
 }
 
 // Checks are all checks, by family.

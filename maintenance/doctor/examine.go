@@ -67,7 +67,7 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 	x.measure()
 	for i := range families {
 		f := &families[i]
-		if !x.wants(f) && !(f.Name == "transcripts" && x.wants(&tokenFamily)) { // which needs what is read there
+		if !x.wants(f) && !(f.Name == "transcripts" && (x.wants(&tokenFamily) || x.wants(&secretFamily))) { // which need what is read there
 			continue
 		}
 		if f.store != nil {

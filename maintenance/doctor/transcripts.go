@@ -159,6 +159,7 @@ type job struct {
 	counts   map[Code]int
 	part     bool // only the ends were read
 	window   bool // of a database
+	secrets  bool // credentials are looked for
 	look     look
 }
 
@@ -237,7 +238,7 @@ func (x *exam) more(code Code, path string, n int) {
 func (x *exam) jobs(s *site) []job {
 	var jobs []job
 	add := func(path string, size int64, age int64) {
-		j := job{s: s, path: path, size: size, key: s.keyOf(path)}
+		j := job{s: s, path: path, size: size, key: s.keyOf(path), secrets: x.wanted[Secret]}
 		if j.key != "" {
 			if r, ok := s.index.Row(j.key); ok {
 				j.id = r.ID

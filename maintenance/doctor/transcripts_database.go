@@ -22,7 +22,7 @@ func (x *exam) windows(s *site) {
 		err = agentdb.Read(x.ctx, path, func(db *agentdb.DB) error {
 			jobs = jobs[:0]
 			for _, w := range all[at:min(at+batch, len(all))] {
-				j := job{s: s, path: path, key: w.Key, id: w.SessionID, window: true}
+				j := job{s: s, path: path, key: w.Key, id: w.SessionID, window: true, secrets: x.wanted[Secret]}
 				if age := x.Now.UnixMilli() - max(w.TranscriptAt, w.UpdatedAt); age < recent {
 					j.live = "it was written in the last five minutes"
 				}
@@ -63,7 +63,13 @@ func (j *job) readWindow(db *agentdb.DB) error {
 			}
 			return yield(e.Line)
 		})
-	}, func(r *transcript.Row) error { j.look.row(r); return nil })
+	}, func(r *transcript.Row) error {
+		j.look.row(r)
+		if r.Kind == transcript.Message && !r.Blank && r.Err == nil {
+			j.audit(r)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}

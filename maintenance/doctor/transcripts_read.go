@@ -174,6 +174,9 @@ func (j *job) readWhole(f *os.File, s *transcript.Scanner) error {
 		j.look.row(r)
 		if !r.Blank && r.Err == nil && r.Kind != transcript.Header {
 			rows++
+			if r.Kind == transcript.Message {
+				j.audit(r)
+			}
 			if r.Kind == transcript.Message && string(j.look.role) != `"user"` { // which neither calls nor answers
 				p.Add(&r.Entry, r.Place)
 			}

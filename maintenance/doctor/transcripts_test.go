@@ -290,3 +290,43 @@ func TestTranscriptAgainstRow(t *testing.T) {
 		})
 	}
 }
+
+// Masks in what was called are told, credentials where they are asked for, and
+// their values never.
+func TestSecrets(t *testing.T) {
+	token := "ghp_" + strings.Repeat("a1B2", 9)
+	call := func(arguments string) string {
+		return said("b", "a", "assistant", `[{"type":"toolCall","id":"c1","name":"exec","arguments":`+arguments+`}]`)
+	}
+	for _, c := range []struct {
+		name, line string
+		only       []string
+		want       map[Code]int
+	}{
+		{"a mask in a command", call(`{"command":"curl -H 'Authorization: Bearer ***' x"}`), nil, map[Code]int{MaskedArgument: 1}},
+		{"a short mask", call(`{"command":"export TOKEN=xyz_a1…B2a1"}`), nil, map[Code]int{MaskedArgument: 1}},
+		{"a mask in prose", said("b", "a", "assistant", text("It is Bearer ***.")), nil, map[Code]int{}},
+		{"stars in prose", call(`{"command":"echo **bold** ***"}`), nil, map[Code]int{}},
+		{"a credential, unasked", call(`{"command":"export TOKEN=` + token + `"}`), nil, map[Code]int{}},
+		{"a credential", call(`{"command":"export TOKEN=` + token + `"}`), []string{"secret"}, map[Code]int{Secret: 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			state := filepath.Join(t.TempDir(), "state")
+			store := fixtures.Store(state, "main")
+			put(t, store, fmt.Sprintf(`{"agent:main:main": {"sessionId": "t1", "updatedAt": %d}}`, fixtures.Now-fixtures.Hour))
+			put(t, filepath.Join(filepath.Dir(store), "t1.jsonl"), lines(talkHead, six()[1], c.line, result("c", "b", "c1")))
+			age(t, filepath.Dir(store), 24*time.Hour)
+			r := examine(t, state, func(o *Options) {
+				if o.Only = mustSelect(t, "masked-argument"); c.only != nil {
+					o.Only = mustSelect(t, c.only...)
+				}
+			})
+			if d := cmp.Diff(c.want, codes(r)); d != "" {
+				t.Errorf("%s\n%+v", d, r.Findings)
+			}
+			if strings.Contains(fmt.Sprint(r.Findings), token) {
+				t.Error("the value is told")
+			}
+		})
+	}
+}
