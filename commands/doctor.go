@@ -15,9 +15,12 @@ import (
 func doctors() *Command {
 	return &Command{
 		Name:  "doctor",
+		Args:  "[CODE...]",
 		Short: "find what is wrong with the sessions, with the evidence and what to do",
 		Long: "Looks at indexes, transcripts, files, locks, running sessions, the configuration, databases and the signal log, and says of each thing that it finds where it is, how it is " +
 			"known, why it matters and what to do. Nothing is changed.\n\n" +
+			"--fix mends what can be mended safely: each change is shown with its reason, and oc undo takes all of them back. With CODE only that is mended; what is not safe to be " +
+			"mended unseen needs its code, and asks. No message and no session is ever deleted. While a gateway lives nothing is mended.\n\n" +
 			"Large transcripts are read at their ends only; --deep reads them whole. Without --agent or --store every agent is looked at, configured or not.\n\n" +
 			"Errors and warnings give exit status 3, notes do not.",
 		Flags: []Flag{
@@ -27,14 +30,19 @@ func doctors() *Command {
 			{Name: "only", Value: "CODE,...", Repeatable: true, Takes: "codes or families of oc doctor --list", Check: isSomething, Help: "only these checks, by code or family"},
 			{Name: "deep", Help: "read every transcript whole, and check databases on a private copy"},
 			{Name: "list", Help: "list every check with what it finds"},
+			{Name: "fix", Help: "mend what is wrong: what is safe, or what has one of the codes"},
+			{Name: "dry-run", Help: "with --fix, show what would be mended and change nothing"},
+			{Name: "yes", Help: "with --fix CODE, do not ask"},
 		},
 		Examples: []Example{
 			{"oc doctor", "what is wrong, the worst first"},
 			{"oc doctor --deep --json", "everything, for a script"},
 			{"oc doctor --only locks,index-damaged", "some checks only"},
 			{"oc doctor --list", "every check and its code"},
+			{"oc doctor --fix --dry-run", "what would be mended"},
+			{"oc doctor --fix", "mend what is safe to be mended"},
 		},
-		Exits: []int{ExitFindings},
+		Exits: []int{ExitFindings, ExitBusy, ExitRefused},
 		Run:   runDoctor,
 	}
 }
@@ -56,13 +64,26 @@ func runDoctor(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
+	switch {
+	case !c.Bool("fix") && len(c.Args) > 0:
+		return Usagef("CODE goes with --fix; --only CODE looks for that alone")
+	case !c.Bool("fix") && (c.Bool("dry-run") || c.Bool("yes")):
+		return Usagef("--dry-run and --yes go with --fix; without it nothing is changed")
+	case c.Bool("fix") && len(only) > 0:
+		return Usagef("--only and --fix exclude each other; the codes of what is to be mended stand behind --fix")
+	}
 	bar := c.Progress("reading transcripts")
-	report, err := doctor.Examine(ctx, doctor.Options{
+	o := doctor.Options{
 		Config: cfg, Targets: targets, State: !c.Given("agent") && !c.Given("store"), Only: only, Deep: c.Bool("deep"),
 		Machine: lock.Local(), Owner: c.owner(ctx, cfg), Now: c.Now(),
 		Sized:    func(s doctor.Size) { c.Notef("%s", sizeLine(s)) },
 		Progress: func(done, total int64) { bar.Set(done, total) },
-	})
+	}
+	if c.Bool("fix") {
+		defer bar.Done()
+		return runFix(ctx, c, cfg, o)
+	}
+	report, err := doctor.Examine(ctx, o)
 	bar.Done()
 	if err != nil {
 		return err

@@ -222,6 +222,9 @@ func (d *draft) amounts(actions []Action) (before, after map[jsonfile.Class]stor
 		case Rewrite:
 			add(after, a.Class, 0, a.Bytes-int64(len(d.s.Text)))
 		case Remove, Move:
+			if a.file < 0 {
+				continue
+			}
 			if f := &d.s.Files[a.file]; !f.direct && !f.blob {
 				continue
 			}

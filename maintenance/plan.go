@@ -1,6 +1,8 @@
 package maintenance
 
 import (
+	"io"
+	"io/fs"
 	"time"
 
 	"oc/store"
@@ -19,6 +21,8 @@ const (
 	Remove  Kind = "remove"   // unlink the file Target
 
 	RemoveDir Kind = "remove-dir" // remove the directory Target, empty by then
+	Replace   Kind = "replace"    // give the file Target what Content writes; mode and owner stay
+	Chmod     Kind = "chmod"      // give the file or directory Target the mode Mode
 )
 
 // An Action is one change.
@@ -35,7 +39,13 @@ type Action struct {
 	Value   []byte // the new row, raw
 	Applies bool   // false for what warn mode only shows
 
-	file int // index in Snapshot.Files; -1
+	// Content writes what a Replace puts in place of the file; it may be called
+	// more than once and streams. Mode is of a Chmod.
+	Content func(io.Writer) error
+	Mode    fs.FileMode
+
+	info fs.FileInfo // what Target was when it was looked at, where it is no file of the snapshot
+	file int         // index in Snapshot.Files; -1
 }
 
 // Protected is a row or a file that stays although a rule asks for it to go.

@@ -76,6 +76,7 @@ type Policy struct {
 	MaxDiskBytes   int64   // 0: no budget
 	HighWaterBytes int64   // what a sweep goes down to
 	CronRetention  float64
+	Beside         bool // the store itself is not read: it is damaged, or there is none
 	DirectToMain   bool // session.dmScope is main: rows of direct chats are of no use
 
 	keepDeleted bool // resetArchiveRetention is off: .deleted archives go only along with others (spec/maintenance.md 2.9)

@@ -47,11 +47,18 @@ func (e *NotStore) Error() string {
 // whether messages are in them, and then only those of up to 4 KiB; what it
 // holds does not grow with the size of files. It changes nothing.
 //
-// A store that is not there, with nothing beside it, gives an empty snapshot.
+// A store that is not there, with nothing beside it, gives an empty snapshot;
+// for a policy that is Beside the store its files alone are looked at.
 // The error is a *row.Damage, *Missing or *NotStore where the store is not fit
 // to be changed, else one of the file system.
 func Take(ctx context.Context, c *config.Config, t store.Target, p *Policy, m lock.Machine, now time.Time) (*Snapshot, error) {
 	s := &Snapshot{Agent: t.Agent, Store: t.Index, Dir: filepath.Dir(t.Index), Taken: now}
+	if p.Beside {
+		if err := s.list(ctx); err != nil {
+			return nil, err
+		}
+		return s, s.locks(m, now)
+	}
 	f, err := s.read()
 	if err != nil {
 		return nil, err

@@ -227,6 +227,11 @@ func (w *Worker) apply(ctx context.Context, j *journal.Journal, d *Done) (err er
 	if err := w.free(d); err != nil {
 		return err
 	}
+	giveBack, err := w.hold(d.Plan)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, giveBack()) }()
 	steps, of, err := w.steps(d)
 	if err != nil {
 		return err
@@ -277,8 +282,10 @@ func (w *Worker) facts(p *Plan) Facts {
 func (w *Worker) run(ctx context.Context, j *journal.Journal, d *Done, steps []journal.Step, of map[string]*Action) error {
 	facts := w.facts(d.Plan)
 	for i := range steps {
-		switch steps[i].Kind {
-		case journal.Move, journal.Remove:
+		a := of[steps[i].Path]
+		switch {
+		case steps[i].Kind == journal.RemoveDir:
+		case a == nil || a.Kind != Rewrite:
 			facts.Files++
 		default:
 			for k := range d.Plan.Actions {
@@ -342,6 +349,10 @@ func (w *Worker) free(d *Done) error {
 		switch {
 		case !a.Applies:
 		case a.Kind == Move || a.Kind == Remove:
+			if taken[filepath.Base(a.Target)] = true; a.Class == jsonfile.Lock && lock.Look(a.Target, w.Machine, w.Now()).State.Holds() {
+				return fmt.Errorf("%s is held by now: %w", a.Target, journal.ErrChanged)
+			}
+		case a.Kind == Replace:
 			taken[filepath.Base(a.Target)] = true
 		case a.Kind == DropRow:
 			r, ok := s.Row(a.Key)
@@ -418,6 +429,20 @@ func (w *Worker) steps(d *Done) (steps []journal.Step, of map[string]*Action, er
 			}
 			if f := a.File(d.Snapshot); f != nil && f.Info != nil {
 				stamp := journal.StampOf(f.Info)
+				s.Expect = &stamp
+			} else if a.info != nil {
+				stamp := journal.StampOf(a.info)
+				s.Expect = &stamp
+			}
+			add(s, a)
+		case Replace, Chmod:
+			s := journal.Step{Kind: journal.Replace, Phase: journal.Clear, Path: real(a.Target), Content: a.Content}
+			if a.Kind == Chmod {
+				s.Kind, s.Mode, s.Content = journal.Chmod, a.Mode, nil
+				s.Path = realDir(a.Target)
+			}
+			if a.info != nil {
+				stamp := journal.StampOf(a.info)
 				s.Expect = &stamp
 			}
 			add(s, a)

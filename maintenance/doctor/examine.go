@@ -7,6 +7,7 @@ import (
 
 	"oc/config"
 	"oc/gateway"
+	"oc/maintenance"
 	"oc/store"
 	"oc/store/lock"
 )
@@ -46,11 +47,26 @@ type exam struct {
 	report *Report
 	checks map[Code]*Check
 	wanted map[Code]bool // nil: all
+
+	given *maintenance.Snapshot // of the one store, where it was taken before
 }
 
 // Examine looks at everything and reports what it finds. It changes nothing.
 // The error is that of ctx; whatever else goes wrong is a finding.
 func Examine(ctx context.Context, o Options) (*Report, error) {
+	x := newExam(ctx, o)
+	for _, t := range o.Targets {
+		x.sites = append(x.sites, x.visit(t))
+	}
+	x.measure()
+	if err := x.look(); err != nil {
+		return nil, err
+	}
+	x.report.sort()
+	return x.report, nil
+}
+
+func newExam(ctx context.Context, o Options) *exam {
 	x := &exam{ctx: ctx, Options: o, report: &Report{Deep: o.Deep}, checks: map[Code]*Check{}}
 	for _, c := range Checks() {
 		x.checks[c.Code] = &c
@@ -61,10 +77,11 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 			x.wanted[code] = true
 		}
 	}
-	for _, t := range o.Targets {
-		x.sites = append(x.sites, x.visit(t))
-	}
-	x.measure()
+	return x
+}
+
+// look goes through the families.
+func (x *exam) look() error {
 	for i := range families {
 		f := &families[i]
 		if !x.wants(f) && !(f.Name == "transcripts" && (x.wants(&tokenFamily) || x.wants(&secretFamily))) { // which need what is read there
@@ -75,15 +92,14 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 				f.store(x, s)
 			}
 		}
-		if f.state != nil && o.State {
+		if f.state != nil && x.State {
 			f.state(x)
 		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		if err := x.ctx.Err(); err != nil {
+			return err
 		}
 	}
-	x.report.sort()
-	return x.report, nil
+	return nil
 }
 
 // wants tells whether any check of a family was asked for.

@@ -72,12 +72,11 @@ func (x *exam) readIndex(s *site) {
 	if s.Index == "" {
 		return
 	}
-	policy, _, err := maintenance.ReadPolicy(x.Config, maintenance.Orders{FixMissing: true})
-	if err != nil { // a configuration that cannot be read is a finding of its own
-		policy = maintenance.Alone()
-		policy.FixMissing = true
+	policy := x.policy()
+	snapshot, err := x.given, error(nil)
+	if snapshot == nil {
+		snapshot, err = maintenance.Take(x.ctx, x.Config, s.Target, policy, x.Machine, x.Now)
 	}
-	snapshot, err := maintenance.Take(x.ctx, x.Config, s.Target, policy, x.Machine, x.Now)
 	switch {
 	case err != nil:
 		s.indexErr = err
@@ -88,6 +87,16 @@ func (x *exam) readIndex(s *site) {
 	if err != nil && !errors.As(err, &missing) {
 		s.era = store.FileEra
 	}
+}
+
+// policy is that of a cleanup with --fix-missing.
+func (x *exam) policy() *maintenance.Policy {
+	policy, _, err := maintenance.ReadPolicy(x.Config, maintenance.Orders{FixMissing: true})
+	if err != nil { // a configuration that cannot be read is a finding of its own
+		policy = maintenance.Alone()
+		policy.FixMissing = true
+	}
+	return policy
 }
 
 // readDatabase reads the database, where there is one with sessions in it.
