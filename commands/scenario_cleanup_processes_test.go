@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"oc/fixtures"
 	"oc/store/span"
 )
@@ -87,6 +89,56 @@ func TestTwoCleanupsAtOnce(t *testing.T) {
 		}
 	}
 	t.Logf("15 rounds; %d times one of the two was told to try again", busy)
+}
+
+// Two states have one directory of sessions: they keep each other out of it, though each has its own journal, and nothing new stands there.
+func TestTwoStatesOfOneStore(t *testing.T) {
+	env := quiet(t, fixtures.Now)
+	root := t.TempDir()
+	state, store := oldState(t, root, 40, "")
+	other := filepath.Join(root, "other")
+	write(t, filepath.Join(other, "openclaw.json"), fmt.Sprintf(`{"session": {"store": %q}}`, store))
+	before := ownless(t, state)
+	dir := flock.New(filepath.Dir(store), flock.SetFlag(os.O_RDONLY))
+	if err := dir.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"cleanup"}, {"delete", "--yes", "agent:main:explicit:0"}} {
+		a := ocRun(t, state, env, append([]string{"--state-dir", other, "sessions"}, args...)...)
+		if a.exit != ExitBusy || !strings.Contains(a.errout, filepath.Dir(store)) {
+			t.Errorf("%v: exit %d: %s", args, a.exit, a.errout)
+		}
+		if now := ownless(t, state); now != before {
+			t.Fatalf("changed all the same:\n%s", now)
+		}
+	}
+	if err := dir.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	for range 8 {
+		var all []*begun
+		for _, s := range []string{state, other} {
+			all = append(all, begin(t, env, "--state-dir", s, "sessions", "cleanup", "--json"))
+			time.Sleep(time.Duration(rand.IntN(3)) * time.Millisecond)
+		}
+		for _, b := range all {
+			if a := b.end(); a.exit != ExitDone && a.exit != ExitBusy {
+				t.Fatalf("exit %d: %s", a.exit, a.errout)
+			}
+		}
+		whole(t, store)
+		if _, err := os.Lstat(filepath.Join(filepath.Dir(store), ".oc")); err == nil {
+			t.Error("there is a .oc among the sessions")
+		}
+		if text := read(t, store); len(span.Members([]byte(text))) != 20 {
+			t.Fatalf("left:\n%s", text)
+		}
+		takeAllBack(t, env, state)
+		takeAllBack(t, env, other)
+		if now := ownless(t, state); now != before {
+			t.Fatalf("after the undo:\n%s\nbefore:\n%s", now, before)
+		}
+	}
 }
 
 // A process of OpenClaw's kind replaces the store again and again while oc cleans it: its last write stands in the end, or oc says that the

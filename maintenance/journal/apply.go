@@ -49,6 +49,11 @@ func (j *Journal) Apply(ctx context.Context, p Plan) (r *Run, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	unlock, err := j.lockDirs(ctx, steps)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	if err := j.pending(); err != nil {
 		return r, err
 	}

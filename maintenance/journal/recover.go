@@ -80,7 +80,12 @@ func (j *Journal) recoverAll(ctx context.Context, which func(State) bool) (recov
 	return recoveries, err
 }
 
-func (j *Journal) recover(ctx context.Context, r *Run) (Recovery, error) {
+func (j *Journal) recover(ctx context.Context, r *Run) (rec Recovery, err error) {
+	unlock, err := j.lockDirs(ctx, r.Steps)
+	if err != nil {
+		return Recovery{Run: r}, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	for i := range r.Steps {
 		if r.State == Applying && r.Steps[i].Kind == Replace {
 			if err := j.finishTrade(&r.Steps[i]); err != nil {
@@ -88,7 +93,7 @@ func (j *Journal) recover(ctx context.Context, r *Run) (Recovery, error) {
 			}
 		}
 	}
-	rec, err := j.fate(r)
+	rec, err = j.fate(r)
 	if err != nil {
 		return rec, err
 	}

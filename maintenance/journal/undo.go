@@ -57,6 +57,13 @@ func (j *Journal) Undo(ctx context.Context, id string, o UndoOptions) (r *Run, o
 			wanted++
 		}
 	}
+	if !o.DryRun {
+		unlock, e := j.lockDirs(ctx, r.Steps)
+		if e != nil {
+			return r, nil, e
+		}
+		defer func() { err = errors.Join(err, unlock()) }()
+	}
 	if wanted == 0 || o.DryRun {
 		outcomes, err = j.takeBack(ctx, r, taking{dry: true, dirs: map[string]bool{}, back: map[string]bool{}})
 		for i := range r.Steps {
