@@ -70,6 +70,11 @@ func TestPipeForAHistory(t *testing.T) {
 	if a := at(t, state, "sessions", "show", "agent:main:main"); strings.Contains(lineWith(a.out, "Transcript"), "missing") {
 		t.Errorf("show:\n%s", a.out)
 	}
+	for _, command := range []string{"history", "export", "tail"} { // none waits for the other end
+		if a := at(t, state, "sessions", command, "agent:main:main"); a.exit != ExitFailed || !strings.Contains(a.errout, path) {
+			t.Errorf("%s of a pipe: exit %d: %s", command, a.exit, a.errout)
+		}
+	}
 	doc := at(t, state, "sessions", "--titles", "--json", "--search", "agent:main:main").doc(t)
 	if problem, _ := dig(doc, "sessions", 0, "transcriptError").(string); problem == "" {
 		t.Errorf("no transcriptError: %v", dig(doc, "sessions", 0))
