@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"oc/config"
 	"oc/store"
 	"oc/store/agentdb"
 	"oc/store/jsonfile"
@@ -22,6 +24,9 @@ import (
 const (
 	DatabaseUnreadable  Code = "database-unreadable"
 	DatabaseNewer       Code = "database-newer"
+	DatabaseEarly       Code = "database-early"
+	DatabaseVersion     Code = "database-version"
+	DatabaseOtherAgent  Code = "database-other-agent"
 	DatabaseQuarantined Code = "database-quarantined"
 	DatabaseLog         Code = "database-log-large"
 	DatabaseDamaged     Code = "database-damaged"
@@ -48,6 +53,23 @@ var databaseFamily = Family{
 			Says:    "a database has a schema that oc does not know",
 			Matters: "It is read as far as it is understood, and never changed.",
 			Command: "use a newer oc",
+		},
+		{
+			Code: DatabaseEarly, Severity: Info, Remedy: None,
+			Says:    "a database has the schema of an early or interim release",
+			Matters: "It is read as far as it is understood; the gateway of a newer release brings it up to date when it starts.",
+		},
+		{
+			Code: DatabaseVersion, Severity: Warn, Remedy: ByHand,
+			Says:    "a database says one version of its schema in its header and another in its content",
+			Matters: "An update of it did not end: what it holds may be of both.",
+			Command: "start the gateway of the newer release, which goes on with the update; keep a copy of the file before",
+		},
+		{
+			Code: DatabaseOtherAgent, Severity: Warn, Remedy: ByHand,
+			Says:    "a database says that it is another agent's",
+			Matters: "OpenClaw refuses it in this place: it was copied or moved here.",
+			Command: "put it back where it belongs",
 		},
 		{
 			Code: DatabaseQuarantined, Severity: Error, Remedy: ByHand,
@@ -131,6 +153,15 @@ func (x *exam) databases(s *site) {
 	if d.Schema.Newer {
 		x.find(Finding{Code: DatabaseNewer, Subject: at, Evidence: []string{fmt.Sprintf("schema %d, written by %s", d.Schema.UserVersion, or(d.Schema.AppVersion, "an unknown release"))}})
 	}
+	if !d.Schema.Newer && !d.Schema.Known {
+		x.find(Finding{Code: DatabaseEarly, Subject: at, Evidence: []string{fmt.Sprintf("schema %d, written by %s", d.Schema.UserVersion, or(d.Schema.AppVersion, "an unknown release"))}})
+	}
+	if id := d.Schema.AgentID; id != "" && config.NormalizeAgentID(id) != s.Agent && !s.Named {
+		x.find(Finding{Code: DatabaseOtherAgent, Subject: at, Evidence: []string{fmt.Sprintf("it is that of agent %s, in the place of %s", id, s.Agent)}})
+	}
+	if v, ok := contentVersion(x.ctx, d.Path); ok && v != int64(d.Schema.UserVersion) {
+		x.find(Finding{Code: DatabaseVersion, Subject: at, Evidence: []string{fmt.Sprintf("its header says %d, its content %d", d.Schema.UserVersion, v)}})
+	}
 	if d.Quarantine != "" {
 		x.find(Finding{Code: DatabaseQuarantined, Subject: at, Evidence: []string{"OpenClaw's reason: " + d.Quarantine}})
 	}
@@ -149,6 +180,20 @@ func (x *exam) databases(s *site) {
 		at := s.at(filepath.Join(filepath.Dir(s.dir), "session-sqlite-import-archive"))
 		x.find(Finding{Code: ImportArchive, Subject: at, Evidence: []string{fmt.Sprintf("%d files, %s", u.Imported.Files, bytesOf(u.Imported.Bytes))}})
 	}
+}
+
+// contentVersion is the version of the schema that the content of a database
+// says (spec/sqlite-store.md 1.4); false where it says none.
+func contentVersion(ctx context.Context, path string) (v int64, ok bool) {
+	err := sqlfile.Read(ctx, path, func(tx *sqlfile.Tx) error {
+		columns, err := tx.Columns("schema_meta")
+		if err != nil || !columns["schema_version"] {
+			return err
+		}
+		v, ok, err = tx.Int("SELECT schema_version FROM schema_meta WHERE meta_key = 'primary'")
+		return err
+	})
+	return v, ok && err == nil
 }
 
 func or(a, b string) string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -80,6 +81,49 @@ func TestDatabases(t *testing.T) {
 	left, err := os.ReadDir(temp)
 	if err != nil || len(left) > 0 {
 		t.Errorf("left in the directory for temporary files: %v %v", left, err)
+	}
+}
+
+// What a database says of itself does not fit.
+func TestDatabaseSaysOtherwise(t *testing.T) {
+	e, err := fixtures.S16(t.TempDir(), fixtures.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := fixtures.Database(e.SQLite, "main")
+	if err := fixtures.Alter(path, "UPDATE schema_meta SET schema_version = 22, agent_id = 'work'"); err != nil {
+		t.Fatal(err)
+	}
+	r := examine(t, e.SQLite, func(o *Options) { o.Only = mustSelect(t, "database") })
+	says(t, one(t, r, DatabaseVersion), "header says 23", "content 22")
+	says(t, one(t, r, DatabaseOtherAgent), "agent work")
+	if err := fixtures.Alter(path, "UPDATE schema_meta SET schema_version = 21, agent_id = 'main'", "PRAGMA user_version = 21"); err != nil {
+		t.Fatal(err)
+	}
+	r = examine(t, e.SQLite, func(o *Options) { o.Only = mustSelect(t, "database") })
+	if f := one(t, r, DatabaseEarly); f.Severity != Info || !r.Healthy() {
+		t.Errorf("%v", codes(r))
+	}
+}
+
+// A cold archive that is gone is told, and the other windows are looked at.
+func TestColdArchiveGone(t *testing.T) {
+	e, err := fixtures.S16(t.TempDir(), fixtures.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, other := fixtures.IDOf(e.Keys[0]), fixtures.IDOf(e.Keys[1])
+	if err := fixtures.Alter(fixtures.Database(e.SQLite, "main"), "INSERT INTO session_transcript_cold_archives VALUES ('"+id+"', 'g', '"+strings.Repeat("ab", 32)+".jsonl.zst', '"+strings.Repeat("ab", 32)+"', 4, 100, 100, 3, 9, 'file', NULL)",
+		"DELETE FROM transcript_events WHERE session_id = '"+id+"'",
+		fmt.Sprintf(`INSERT INTO transcript_events (session_id, seq, event_json, created_at) VALUES ('%s', 100, '[1]', %d)`, other, fixtures.Now-fixtures.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	r := examine(t, e.SQLite, func(o *Options) { o.Only = mustSelect(t, "transcripts") })
+	if f := one(t, r, TranscriptUnreadable); f.ID != id {
+		t.Errorf("%+v", f)
+	}
+	if f := one(t, r, "not-object"); f.ID != other {
+		t.Errorf("%+v", f)
 	}
 }
 

@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"errors"
+
 	"oc/store/agentdb"
 	"oc/transcript"
 )
@@ -26,7 +28,11 @@ func (x *exam) windows(s *site) {
 				if age := x.Now.UnixMilli() - max(w.TranscriptAt, w.UpdatedAt); age < recent {
 					j.live = "it was written in the last five minutes"
 				}
-				if err := j.readWindow(db); err != nil {
+				var cold *agentdb.ColdError
+				switch err := j.readWindow(db); {
+				case errors.As(err, &cold):
+					j.note(Finding{Code: TranscriptUnreadable, Subject: Subject{ID: w.SessionID}, Evidence: []string{"its archive " + cold.Path + " cannot be read: " + reason(cold.Err)}})
+				case err != nil:
 					return err
 				}
 				j.inFlight()
