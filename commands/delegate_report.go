@@ -21,7 +21,7 @@ func handedMembers(p *span.Printer, d *maintenance.Done) {
 	p.Key("reclaimedNow").Int(max(0, h.Freed-saved))
 	p.Key("notDone").Int(int64(len(h.NotDone)))
 	p.End()
-	p.Key("archived").Array()
+	p.Key("archives").Array()
 	for _, path := range h.Archives {
 		p.String(path)
 	}

@@ -63,7 +63,9 @@ func (w *Worker) Recover(ctx context.Context, store string, dry bool) ([]journal
 	if dry {
 		return j.Foresee()
 	}
-	return j.Recover(ctx)
+	all, err := j.Recover(ctx)
+	unlock(all)
+	return all, err
 }
 
 // Past lists the runs of the journal that keeps those of a store, "" for the

@@ -33,6 +33,11 @@ type Worker struct {
 	Purge   bool          // save nothing
 	Keep    time.Duration // how long runs can be taken back; 0: DefaultKeep
 
+	// Hold keeps gateways from starting while Apply works: gateway.HoldLifecycle, where sessions in databases are written. Who calls Apply
+	// has looked for an owner before, because probes afterwards would drop the lock (spec/sqlite-store.md 4.2). nil: nothing is held, as in
+	// the file era, whose gateways know no such lock.
+	Hold func() (release func() error, err error)
+
 	Progress func(done, total int) // of the steps of a run; may be nil
 	FS       journal.FS            // for tests; nil: the real one
 }
@@ -187,15 +192,23 @@ func realStore(index string) string {
 // changed, a *Changed, a *journal.RoomError, lock.ErrBusy, or one of the
 // system; all is then as before, unless Done.Halfway, or a Done.Room, says
 // otherwise.
-func (w *Worker) Apply(ctx context.Context, t store.Target, p *Policy, make func(*Snapshot) (*Plan, error)) (*Done, error) {
+func (w *Worker) Apply(ctx context.Context, t store.Target, p *Policy, make func(*Snapshot) (*Plan, error)) (d *Done, failed error) {
 	j, err := w.Journal(t.Index)
 	if err != nil {
 		return nil, err
 	}
-	d := &Done{}
+	d = &Done{}
+	if w.Hold != nil {
+		release, err := w.Hold()
+		if err != nil {
+			return d, err
+		}
+		defer func() { failed = errors.Join(failed, release()) }()
+	}
 	if d.Recovered, err = j.Recover(ctx); err != nil {
 		return d, fmt.Errorf("finish an earlier run: %w", err)
 	}
+	unlock(d.Recovered)
 	for try := 1; ; try++ {
 		if err := w.plan(ctx, d, t, p, make); err != nil || d.Plan.Empty() {
 			return d, err
@@ -299,7 +312,7 @@ func (w *Worker) run(ctx context.Context, j *journal.Journal, d *Done, steps []j
 	if err != nil {
 		return err
 	}
-	d.Run, err = j.Apply(ctx, journal.Plan{Facts: said, Purge: w.Purge, Steps: steps, Progress: w.Progress})
+	d.Run, err = j.Apply(ctx, journal.Plan{Facts: said, Purge: w.Purge, Steps: steps, Progress: w.Progress, Guard: w.guard(steps)})
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,10 @@ type Plan struct {
 	Steps []Step
 
 	Progress func(done, total int) // after each step; may be nil
+
+	// Guard keeps others from the files, with whatever they respect. It is called when all is written down and nothing is touched yet, and
+	// release when the last step is done, or when Apply returns. With its error nothing is done. nil: nothing is kept.
+	Guard func() (release func(), err error)
 }
 
 // Apply does a plan and returns the run with what became of each step. A plan without steps touches nothing and returns the zero Run.
@@ -97,7 +101,25 @@ func (j *Journal) Apply(ctx context.Context, p Plan) (r *Run, err error) {
 		}
 		return r, errors.Join(err, j.clear(r))
 	}
+	if p.Guard != nil {
+		if j.guard, err = p.Guard(); err != nil {
+			r.State, r.Steps = Planned, nil
+			if e := j.write(r); e != nil {
+				return r, errors.Join(err, e)
+			}
+			return r, errors.Join(err, j.clear(r))
+		}
+		defer j.unguard()
+	}
 	return r, j.forward(ctx, r, p.Progress)
+}
+
+// unguard lets others at the files again.
+func (j *Journal) unguard() {
+	if j.guard != nil {
+		j.guard()
+		j.guard = nil
+	}
 }
 
 // remember begins to remember which directories are no links, until the call ends.
@@ -362,6 +384,7 @@ func (j *Journal) syncAll(dirty map[string]bool) error {
 
 // finish marks a run done, and gives up what it needs no longer.
 func (j *Journal) finish(r *Run) error {
+	j.unguard() // before the times of directories are noted
 	for i := range r.Folders {
 		f := &r.Folders[i]
 		now, err := j.fs.Lstat(f.Path)

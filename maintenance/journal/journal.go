@@ -99,6 +99,7 @@ type Journal struct {
 	resolver Resolver
 	locked   bool
 	purging  bool
+	guard    func()          // gives the files free that Plan.Guard keeps
 	copying  bool            // for a delegated run: no second names, nothing new
 	taking   bool            // a step is being taken back
 	strayed  string          // what it could not give its file
