@@ -124,10 +124,17 @@ func (h *Hand) Release() error {
 }
 
 // Abandon removes the lock of a transcript that an oc which was killed has left
-// behind: one in oc's form. The caller knows that no other oc works there.
+// behind: one in oc's form, or one that oc had no time to write. The caller
+// knows that no other oc works there; OpenClaw writes a lock as soon as it has
+// made it, so one that is still empty after a second is nobody's.
 func Abandon(transcript string) {
 	path := transcript + Suffix
-	if raw, _, err := read(path); err == nil && bytes.Equal(raw, payload) {
+	raw, info, err := read(path)
+	if err == nil && len(raw) == 0 {
+		time.Sleep(min(time.Second, time.Second-time.Since(info.ModTime())))
+		raw, _, err = read(path)
+	}
+	if err == nil && bytes.HasPrefix(payload, raw) {
 		_ = os.Remove(path)
 	}
 }

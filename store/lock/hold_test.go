@@ -178,3 +178,29 @@ func TestDirRefusesOddLockFiles(t *testing.T) {
 		t.Error("locked a file as a directory")
 	}
 }
+
+// What a killed oc leaves behind goes, and nobody else's lock does.
+func TestAbandon(t *testing.T) {
+	for text, stays := range map[string]bool{"{}\n": false, "": false, "{": false, "{}": false, `{"pid":1}`: true, "{}\n\n": true} {
+		transcript := filepath.Join(t.TempDir(), "a.jsonl")
+		if err := os.WriteFile(transcript+Suffix, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		Abandon(transcript)
+		if _, err := os.Stat(transcript + Suffix); os.IsNotExist(err) == stays {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	// One that is being written.
+	transcript := filepath.Join(t.TempDir(), "a.jsonl")
+	f, err := os.Create(transcript + Suffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(100*time.Millisecond, func() { _, _ = f.WriteString(`{"pid":1}`); f.Close() })
+	Abandon(transcript)
+	if _, err := os.Stat(transcript + Suffix); err != nil {
+		t.Errorf("a lock that somebody was writing: %v", err)
+	}
+	Abandon(filepath.Join(t.TempDir(), "none.jsonl"))
+}
