@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"oc/transcript"
-	"oc/transcript/visible"
+	redaction "oc/transcript/visible"
 )
 
 // What redaction has left, and what it has spoilt (field-reports.md 141, 142).
@@ -41,7 +41,7 @@ func (j *job) audit(r *transcript.Row) {
 	if !masks && !j.secrets {
 		return
 	}
-	visible.AuditMessage(r.Message, func(where string, s visible.Secret) {
+	redaction.AuditMessage(r.Message, func(where string, s redaction.Secret) {
 		code := MaskedArgument
 		if s.Kind != "mask" {
 			if code = Secret; !j.secrets {
