@@ -99,3 +99,14 @@ func (e *Edit) Delete(key, agent string) error {
 	_, err := e.tx.Exec(`DELETE FROM `+cursors+` WHERE watcher_session_key = ?1 OR target_session_key = ?1`, key)
 	return err
 }
+
+// Unwatch forgets what a session watched and, when deleted is true, who watched it, and says how many watches that were. The log of the
+// session stays, so that one that comes back has its history; Prune takes it in time.
+func (e *Edit) Unwatch(key string, deleted bool) (int64, error) {
+	where := `watcher_session_key = ?1`
+	if deleted {
+		where += ` OR target_session_key = ?1`
+	}
+	n, err := e.tx.Exec(`DELETE FROM `+cursors+` WHERE `+where, key)
+	return int64(n), err
+}

@@ -21,7 +21,7 @@ func sessionsDelete() *Command {
 		},
 		Exits: verbExits,
 		Run: func(ctx context.Context, c *Call) error {
-			return c.change(ctx, verb{past: "deleted", asks: true, goes: true, plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+			return c.change(ctx, verb{past: "deleted", asks: true, goes: true, unwatches: true, plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 				return maintenance.Delete(s, keys, c.Now())
 			}, ask: func(k asked) gateway.Request {
 				return gateway.Delete{Key: k.key, Agent: k.agent, ExpectedSessionID: k.id}

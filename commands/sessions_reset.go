@@ -28,7 +28,7 @@ func sessionsReset() *Command {
 		Exits: verbExits,
 		Run: func(ctx context.Context, c *Call) error {
 			how := maintenance.Reset{ID: uuid.NewString(), Reason: c.String("reason"), CronRun: c.Bool("cron-run"), Revision: uuid.NewString()}
-			v := verb{past: "reset", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+			v := verb{past: "reset", unwatches: true, plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 				return maintenance.Begin(s, keys[0], how, c.Now())
 			}, ask: func(k asked) gateway.Request {
 				return gateway.Reset{Key: k.key, Agent: k.agent, Reason: how.Reason, ExpectedSessionID: k.sure}

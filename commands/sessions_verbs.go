@@ -23,6 +23,8 @@ type verb struct {
 	plan func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error)
 	goes bool // the rows leave the store
 
+	unwatches bool // the sessions watch nothing afterwards
+
 	// ask is the request by which a gateway does it to a session; nil where it has none, and closed says why.
 	ask     func(k asked) gateway.Request
 	closed  string
@@ -50,10 +52,11 @@ var (
 // changed is one store of a verb.
 type changed struct {
 	cleaned
-	keys     []string // that were asked for, as they stand in the store
-	left     []string // what stays although it has to do with what went
-	inferred bool     // the row of a restored session is not the one that was lost
-	instead  string   // the key that its saved row had, where that is in use again
+	keys      []string // that were asked for, as they stand in the store
+	left      []string // what stays although it has to do with what went
+	unwatched int64    // watches that went with them
+	inferred  bool     // the row of a restored session is not the one that was lost
+	instead   string   // the key that its saved row had, where that is in use again
 
 	from          *store.Sessions   // as it was read to find the sessions; nil where none were looked for
 	before, after map[string]string // session ids by key, of a database
@@ -167,6 +170,8 @@ func (c *Call) apply(ctx context.Context, cfg *config.Config, v verb, all []chan
 		}
 		if x.err != nil {
 			x.err = changeError(x.err, x.done)
+		} else {
+			c.unwatch(ctx, cfg, v, x)
 		}
 	}
 	return c.reportVerb(v, all, dry)
@@ -267,6 +272,9 @@ func (c *Call) reportVerb(v verb, all []changed, dry bool) error {
 			continue
 		}
 		c.remarkRun(x.done)
+		if x.unwatched > 0 {
+			c.Notef("%d of its watches in the signal log went with it; they are made anew when they are needed", x.unwatched)
+		}
 		for _, what := range x.left {
 			c.Notef("left as it is: %s", what)
 		}
@@ -372,6 +380,9 @@ func verbMembers(p *span.Printer, v verb, x changed, dry bool) {
 			p.String(what)
 		}
 		p.End()
+	}
+	if v.unwatches && !dry && x.via == viaLocal {
+		p.Key("watchesRemoved").Int(x.unwatched)
 	}
 	planMembers(p, x.done, 0)
 	if dry {
