@@ -16,6 +16,10 @@ func sessionsPatch() *Command {
 		{Name: "model", Value: "PROVIDER/MODEL", Help: "the model that it uses; the default one of its agent is no override", Takes: "provider/model", Check: isModelRef},
 		{Name: "pin", Help: "pin it"},
 		{Name: "unpin", Help: "unpin it"},
+		{Name: "unread", Help: "mark it as unread"},
+		{Name: "read", Help: "it is read by now"},
+		{Name: "tools-deny", Value: "TOOL", Repeatable: true, Help: "the tools that a sub-agent's session may not use, in place of those before", Takes: "the name of a tool", Check: isToolName},
+		{Name: "tools-allow", Value: "TOOL", Repeatable: true, Help: "the only tools that it may use", Takes: "the name of a tool", Check: isToolName},
 	})
 	for _, s := range maintenance.Settings() {
 		f := Flag{Name: s.Name, Value: "VALUE", Help: s.Help, Choices: s.Values}
@@ -30,7 +34,7 @@ func sessionsPatch() *Command {
 		Args:  "KEY",
 		Short: "change settings of a session",
 		Long: "Changes documented fields of a session's row, with the values that OpenClaw takes for them; everything else in the row keeps its bytes. Whether a model exists is not " +
-			"checked. --unset model goes back to the default model." + verbAnyKeys,
+			"checked. --unset model goes back to the default model. Where a session comes from (spawnedBy, spawnDepth and the like) cannot be changed: OpenClaw sets it once." + verbAnyKeys,
 		Flags: flags,
 		Examples: []Example{
 			{"oc sessions patch main --main --label home --pin", "a label and a pin"},
@@ -47,14 +51,26 @@ func isModelRef(s string) bool {
 	return ok && strings.TrimSpace(provider) == provider && provider != "" && model != "" && !strings.ContainsAny(s, "\n\t ")
 }
 
+func isToolName(s string) bool {
+	return strings.TrimSpace(s) != "" && len(s) <= 512 && !strings.ContainsAny(s, "\n\t")
+}
+
 func bothWays(name, field string) error {
 	return Usagef("--%s and --unset %s exclude each other; give one of them", name, field)
 }
 
 func patchSession(ctx context.Context, c *Call) error {
-	p := maintenance.Patch{Set: map[string]string{}, Unset: c.Strings("unset"), Pin: c.Bool("pin"), Unpin: c.Bool("unpin"), Model: strings.TrimSpace(c.String("model"))}
+	p := maintenance.Patch{Set: map[string]string{}, Unset: c.Strings("unset"), Pin: c.Bool("pin"), Unpin: c.Bool("unpin"), Unread: c.Bool("unread"), Read: c.Bool("read"), Deny: c.Strings("tools-deny"), Allow: c.Strings("tools-allow"), Model: strings.TrimSpace(c.String("model"))}
 	if p.Pin && p.Unpin {
 		return Usagef("--pin and --unpin exclude each other; give one of them")
+	}
+	if p.Unread && p.Read {
+		return Usagef("--unread and --read exclude each other; give one of them")
+	}
+	for name, field := range map[string]row.Field{"tools-deny": row.InheritedToolDeny, "tools-allow": row.InheritedToolAllow} {
+		if c.Given(name) && slices.Contains(p.Unset, field.String()) {
+			return bothWays(name, field.String())
+		}
 	}
 	for _, s := range maintenance.Settings() {
 		if c.Given(s.Name) {
@@ -72,7 +88,7 @@ func patchSession(ctx context.Context, c *Call) error {
 	if p.Pin && slices.Contains(p.Unset, row.PinnedAt.String()) {
 		return bothWays("pin", row.PinnedAt.String())
 	}
-	if len(p.Set)+len(p.Unset) == 0 && !p.Pin && !p.Unpin && p.Model == "" {
+	if len(p.Set)+len(p.Unset)+len(p.Deny)+len(p.Allow) == 0 && !p.Pin && !p.Unpin && !p.Unread && !p.Read && p.Model == "" {
 		return Usagef("nothing is to be changed; give a setting such as --label, or --unset FIELD")
 	}
 	cfg, all, err := c.named(ctx, c.Args)

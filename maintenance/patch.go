@@ -46,8 +46,12 @@ type Patch struct {
 	Unset   []string          // fields by their names in a row
 	Pin     bool
 	Unpin   bool
-	Model   string // provider/model; "" leaves it
-	Default string // provider/model that the configuration gives the session
+	Unread  bool     // marked so
+	Read    bool     // read now, and not marked any more
+	Deny    []string // tools that a sub-agent's session may not use; none: as they are
+	Allow   []string // and those that alone it may use
+	Model   string   // provider/model; "" leaves it
+	Default string   // provider/model that the configuration gives the session
 }
 
 // Unsettable tells whether a field of that name may be taken out of a row: it is
@@ -102,6 +106,22 @@ func Change(s *Snapshot, key string, p Patch, now time.Time) (*Plan, error) {
 	case p.Unpin:
 		set(row.PinnedAt, nil)
 	}
+	switch {
+	case p.Unread:
+		set(row.MarkedUnreadAt, d.stampOf(d.now))
+	case p.Read:
+		set(row.LastReadAt, d.stampOf(d.now))
+		set(row.MarkedUnreadAt, nil)
+	}
+	for _, x := range p.tools() {
+		if len(x.names) == 0 {
+			continue
+		}
+		if _, rest, _ := row.Parse(key); !strings.HasPrefix(rest, "subagent:") && !strings.HasPrefix(rest, "acp:") {
+			return nil, &Denied{key, "only sessions of sub-agents and of acp have lists of tools"}
+		}
+		set(x.field, toolList(x.names))
+	}
 	if p.Model != "" {
 		changes = append(changes, model(r, p.Model, p.Default)...)
 	}
@@ -142,6 +162,15 @@ func (p Patch) Fields() (fields map[string]any, odd string) {
 	if p.Pin || p.Unpin {
 		fields["pinned"] = p.Pin
 	}
+	if p.Unread || p.Read {
+		fields["unread"] = p.Unread
+	}
+	for _, x := range p.tools() {
+		known[x.field.String()] = true
+		if len(x.names) > 0 {
+			fields[x.field.String()] = json.RawMessage(toolList(x.names))
+		}
+	}
 	if p.Model != "" {
 		fields["model"] = p.Model
 	}
@@ -169,6 +198,38 @@ func (x *Setting) raw(text string) []byte {
 		return []byte("false")
 	}
 	return span.Quote(nil, text)
+}
+
+type toolNames struct {
+	field row.Field
+	names []string
+}
+
+func (p *Patch) tools() []toolNames {
+	return []toolNames{{row.InheritedToolDeny, p.Deny}, {row.InheritedToolAllow, p.Allow}}
+}
+
+// toolList is a list of tools as it stands in a row: by OpenClaw's names, each once.
+func toolList(tools []string) []byte {
+	out := []byte{'['}
+	var seen []string
+	for _, t := range tools {
+		t = span.Lower(span.Trim(t))
+		switch t {
+		case "bash":
+			t = "exec"
+		case "apply-patch":
+			t = "apply_patch"
+		}
+		if t == "" || slices.Contains(seen, t) {
+			continue
+		}
+		if len(seen) > 0 {
+			out = append(out, ',')
+		}
+		seen, out = append(seen, t), span.Quote(out, t)
+	}
+	return append(out, ']')
 }
 
 // Accepts tells whether a setting takes a value.

@@ -25,6 +25,8 @@ func TestChange(t *testing.T) {
 		{"pinned already", `{"updatedAt":5,"pinnedAt":3}`, Patch{Pin: true}, nil},
 		{"no pin", `{"updatedAt":5,"pinnedAt":3}`, Patch{Unpin: true}, map[string]any{"updatedAt": at}},
 		{"no pin where none is", `{"updatedAt":5}`, Patch{Unpin: true}, nil},
+		{"unread", `{"updatedAt":5}`, Patch{Unread: true}, map[string]any{"updatedAt": at, "markedUnreadAt": at}},
+		{"read", `{"updatedAt":5,"markedUnreadAt":3}`, Patch{Read: true}, map[string]any{"updatedAt": at, "lastReadAt": at}},
 		{"a time ahead stays", `{"updatedAt":9e12,"label":"x"}`, Patch{Unset: []string{"label"}}, map[string]any{"updatedAt": 9e12}},
 		{"out, whatever it holds", `{"updatedAt":5,"status":{"odd":1}}`, Patch{Unset: []string{"status", "label"}}, map[string]any{"updatedAt": at}},
 		{
@@ -165,5 +167,28 @@ func TestRestoreBesideAnother(t *testing.T) {
   "k": {"sessionId": "x", "label": "L"},
 `; !strings.HasPrefix(string(NewStore(s, p)), want) {
 		t.Errorf("the other row changed: %s", NewStore(s, p))
+	}
+}
+
+// Lists of tools are for sessions that were spawned; by OpenClaw's names, each once.
+func TestChangeOfTools(t *testing.T) {
+	p := Patch{Deny: []string{"Bash", "exec", " web_search "}, Allow: []string{"read"}}
+	if got := string(toolList(p.Deny)) + string(toolList(p.Allow)); got != `["exec","web_search"]["read"]` {
+		t.Error(got)
+	}
+	fields, odd := p.Fields()
+	if odd != "" || len(fields) != 2 {
+		t.Errorf("%v %q", fields, odd)
+	}
+	for key, fine := range map[string]bool{"agent:main:subagent:x": true, "agent:main:acp:x": true, "agent:main:telegram:direct:1": false} {
+		_, s := lay(t, state("", []string{entry(key, 0, `"sessionId":"s1"`)}), Orders{})
+		plan, err := Change(s, key, p, time.UnixMilli(now))
+		var denied *Denied
+		if fine != (err == nil) || !fine && !errors.As(err, &denied) {
+			t.Errorf("%s: %v", key, err)
+		}
+		if fine && (len(plan.Actions) != 2 || !strings.Contains(string(plan.Actions[0].Value), `"inheritedToolDeny": ["exec","web_search"]`) && !strings.Contains(string(plan.Actions[0].Value), `"exec"`)) {
+			t.Errorf("%s: %s", key, plan.Actions[0].Value)
+		}
 	}
 }
