@@ -48,7 +48,10 @@ func (c fakeCall) String() string {
 func TestS18Gateway(t *testing.T) {
 	for _, release := range fakeReleases {
 		for _, command := range changing {
-			t.Run(release+"/"+command.name, func(t *testing.T) { s18(t, release, command.args, command.calls[release]) })
+			t.Run(release+"/"+command.name, func(t *testing.T) {
+				t.Parallel()
+				s18(t, release, command.args, command.calls[release])
+			})
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"oc/gateway"
 	"oc/maintenance/journal"
@@ -50,8 +51,12 @@ type Delegation struct {
 }
 
 // planTries is how often a plan is made again because the store changed under
-// it: beside a gateway that is common.
-const planTries = 8
+// it, and planPause how long oc waits before: a gateway that talks writes its
+// store many times a second.
+const (
+	planTries = 40
+	planPause = 20 * time.Millisecond
+)
 
 // Delegate plans a change as Apply does and hands it to a gateway: what the plan
 // names is copied into a run, the calls are made once, and what became of rows
@@ -80,7 +85,8 @@ func (w *Worker) Delegate(ctx context.Context, t store.Target, p *Policy, make f
 			return d, err
 		}
 		err := w.save(ctx, j, d, g)
-		if errors.Is(err, journal.ErrChanged) && try < planTries {
+		if errors.Is(err, journal.ErrChanged) && try < planTries && ctx.Err() == nil {
+			time.Sleep(planPause)
 			continue
 		}
 		if errors.Is(err, journal.ErrChanged) {
