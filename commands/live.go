@@ -82,13 +82,22 @@ func (g *live) slack(d time.Duration) time.Duration {
 	return d
 }
 
-// speaker is the session that asks, by its key.
-func (g *live) speaker() string {
+// speaker is the session that asks, by its key. One that does not exist would have others told of a sender whom they cannot answer, so only an
+// agent's main session may be missing.
+func (g *live) speaker(ctx context.Context) (string, error) {
 	word := cmp.Or(strings.TrimSpace(g.call.String("as")), strings.TrimSpace(g.call.Env("OC_SESSION")))
 	if word == "" {
-		return cmp.Or(g.Hello.MainSession, store.StoredKey(g.cfg, g.cfg.DefaultAgent(), "main"))
+		return cmp.Or(g.Hello.MainSession, store.StoredKey(g.cfg, g.cfg.DefaultAgent(), "main")), nil
 	}
-	return g.key(word, "")
+	key, there, err := g.find(ctx, word, "")
+	if err != nil || there {
+		return key, err
+	}
+	agent, _, _ := row.Parse(key)
+	if _, configured := g.cfg.Agent(agent); g.isMain(key) && (configured || agent == g.Hello.DefaultAgent) {
+		return key, nil
+	}
+	return "", &Error{Exit: ExitFailed, Code: "not-found", Err: fmt.Errorf("the session that asks is not there: %w", g.noSession(word))}
 }
 
 // key is a word in the form of a key: one without an agent belongs to the one named, else to the gateway's default agent.

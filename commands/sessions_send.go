@@ -122,7 +122,9 @@ func sendMessage(ctx context.Context, c *Call) error {
 		return err
 	}
 	defer g.Close()
-	tool.Key = g.speaker()
+	if tool.Key, err = g.speaker(ctx); err != nil {
+		return err
+	}
 	tool.Args = map[string]any{"message": l.text, "timeoutSeconds": int64((l.wait + time.Second - 1) / time.Second)}
 	switch {
 	case l.label != "":

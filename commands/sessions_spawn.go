@@ -74,7 +74,10 @@ func spawnSession(ctx context.Context, c *Call) error {
 		return err
 	}
 	defer g.Close()
-	s := spawned{live: g, parent: g.speaker()}
+	s := spawned{live: g}
+	if s.parent, err = g.speaker(ctx); err != nil {
+		return err
+	}
 	// A fork copies a conversation, and a thread asks a channel.
 	if s.raw, err = g.tool(ctx, gateway.Tool{Name: "sessions_spawn", Key: s.parent, Args: args}, g.slack(20*time.Second)); err != nil {
 		return err

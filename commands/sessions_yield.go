@@ -161,8 +161,11 @@ func (y *yielding) meet(ctx context.Context, c *Call, told chan news) error {
 			}
 		}, gateway.Read)
 		if err == nil {
-			y.g, y.key = g, g.speaker()
-			return nil
+			y.g = g
+			if y.key, err = g.speaker(ctx); err != nil {
+				_ = g.Close()
+			}
+			return err
 		}
 		var failed *gateway.Error
 		o, _ := c.gateway(y.cfg)

@@ -130,7 +130,10 @@ func listSubagents(ctx context.Context, c *Call) error {
 		return err
 	}
 	defer g.Close()
-	h := helpers{live: g, of: g.speaker()}
+	h := helpers{live: g}
+	if h.of, err = g.speaker(ctx); err != nil {
+		return err
+	}
 	if h.raw, err = g.tool(ctx, gateway.Tool{Name: "subagents", Key: h.of, Args: map[string]any{"action": "list"}}, 0); err != nil {
 		return err
 	}
@@ -241,7 +244,11 @@ func cancelSubagent(ctx context.Context, c *Call) error {
 		return err
 	}
 	defer g.Close()
-	of, word := g.speaker(), strings.TrimSpace(c.Arg(0))
+	of, err := g.speaker(ctx)
+	if err != nil {
+		return err
+	}
+	word := strings.TrimSpace(c.Arg(0))
 	all, more, err := g.tasks(ctx)
 	if err != nil {
 		return err
