@@ -83,7 +83,7 @@ func deleteAgent(ctx context.Context, c *Call) error {
 		}
 		return a.left(cfg)
 	}
-	return c.apply(ctx, cfg, v, []changed{{cleaned: cleaned{target: a.target}, from: s, keys: keys, left: a.left(cfg)}}, fmt.Sprintf("agent %s with %s", a.id, plural(len(keys), "session", "sessions")))
+	return c.apply(ctx, cfg, v, []changed{{cleaned: cleaned{target: a.target}, from: s, keys: keys, left: a.left(cfg)}}, fmt.Sprintf("agent %s with %s (through a running gateway also its place in the configuration and its workspace)", a.id, plural(len(keys), "session", "sessions")))
 }
 
 // oneAgent is an agent, configured or on disk.

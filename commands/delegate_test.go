@@ -2,11 +2,15 @@ package commands
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"oc/store/lock"
 )
 
 // What a gateway takes beyond the plan is told, and comes back where it can.
@@ -140,5 +144,31 @@ func TestAnotherSessionByNow(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(sessions, "8f1d5540-bc5f-47a0-a629-cd370c2d6df0.jsonl")); err != nil {
 		t.Error(err)
+	}
+}
+
+// A store by its path belongs to the state around it: a gateway of that one is in the way, and the gateway of this state is not asked.
+func TestStoreOfAnotherState(t *testing.T) {
+	state, _, env := lived(t)
+	elsewhere, sessions, _ := lived(t)
+	f := fake(t, "2026.7.35", state, func(c fakeCall) fakeEnd { t.Errorf("%v was called", c); return fakeEnd{hangUp: true} })
+	line := []string{"--state-dir", state, "--json", "sessions", "archive", "agent:work:hook:web-shop-order", "--store", filepath.Join(sessions, "sessions.json")}
+	if a := ocRun(t, state, f.env(env), line...); a.exit != ExitDone || via(t, a) != viaLocal {
+		t.Errorf("nobody lives there: exit %d: %s", a.exit, a.errout)
+	}
+	// A process that lives holds the lock of that state.
+	dir := filepath.Join(elsewhere, "tmp", "openclaw-0")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	self := lock.Local().Process(os.Getpid())
+	text := fmt.Sprintf(`{"pid": %d, "createdAt": %q, "stateDir": %q, "port": 1, "startTime": %d}`, os.Getpid(), time.Now().UTC().Format(time.RFC3339), elsewhere, self.Start)
+	if err := os.WriteFile(filepath.Join(dir, "gateway.state.lock"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := tree(t, elsewhere)
+	line[5] = "agent:work:explicit:invoice-audit"
+	if a := ocRun(t, state, f.env(env), line...); a.exit != ExitRefused || !strings.Contains(a.errout, "--beside-gateway") || tree(t, elsewhere) != before {
+		t.Errorf("one lives there: exit %d: %s", a.exit, a.errout)
 	}
 }
