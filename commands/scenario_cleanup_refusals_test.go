@@ -292,3 +292,16 @@ func TestUndoIsNarrowed(t *testing.T) {
 		t.Errorf("nothing is left: exit %d: %s", a.exit, a.errout)
 	}
 }
+
+// A configuration that cannot be parsed does not say which agents there are: that is why nothing is done, also for an agent that is named.
+func TestCleanupOfAnAgentWithoutConfiguration(t *testing.T) {
+	state, _, env := lived(t)
+	write(t, filepath.Join(state, "openclaw.json"), "{broken")
+	before := ownless(t, state)
+	for _, args := range [][]string{{"--agent", "work"}, {"--all-agents"}, {}, {"--agent", "work", "--older-than", "1d"}} {
+		a := ocRun(t, state, env, append([]string{"--state-dir", state, "sessions", "cleanup"}, args...)...)
+		if a.exit != ExitRefused || !strings.Contains(a.errout, "openclaw.json") || !strings.Contains(a.errout, "--store") || ownless(t, state) != before {
+			t.Errorf("%v: exit %d: %s", args, a.exit, a.errout)
+		}
+	}
+}

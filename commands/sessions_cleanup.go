@@ -76,6 +76,11 @@ func cleanup(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
+	if cfg.Broken && !c.Given("store") { // which agents there are is not known either
+		if _, _, err := maintenance.ReadPolicy(cfg, c.orders()); err != nil {
+			return changeError(err, nil)
+		}
+	}
 	targets, err := c.targets(cfg, c.Bool("all-agents"))
 	if err != nil {
 		return err
