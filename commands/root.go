@@ -21,6 +21,7 @@ func all() *Command {
 			agents(),
 			status(),
 			doctors(),
+			repairs(),
 			subagents(),
 			gatewayCommands(),
 			undo(),

@@ -56,7 +56,7 @@ var pathFamily = Family{
 			Code: PathMoved, Severity: Warn, Remedy: ByHand,
 			Says:    "a row names its transcript where it was before the state was moved",
 			Matters: "OpenClaw makes the old directory again, or takes the transcript for missing.",
-			Command: "oc sessions cleanup --fix-missing --dry-run",
+			Command: "oc repair paths --from DIR --to DIR --dry-run",
 		},
 		{
 			Code: PathOutside, Severity: Warn, Remedy: ByHand,
