@@ -10,6 +10,7 @@ import (
 	"oc/config"
 	"oc/maintenance"
 	"oc/store"
+	"oc/transcript"
 )
 
 // A fix mends what a check finds.
@@ -23,6 +24,10 @@ func fixOf(c Code) fix {
 	switch c {
 	case LockDead, LockRecycled, LockAlone, LockUnreadable:
 		return fix{Safe, (*repair).lock}
+	case Code(transcript.NULTail), Code(transcript.TornTail):
+		return fix{Safe, (*repair).transcript}
+	case Code(transcript.OrphanParent), Code(transcript.DuplicateSame), Code(transcript.OpenCall), Code(transcript.LostResult):
+		return fix{Preview, (*repair).transcript}
 	}
 	return fix{}
 }
@@ -81,6 +86,9 @@ type repair struct {
 	x *exam
 	s *site // nil for the installation as a whole
 	m *maintenance.Mending
+
+	cures map[string]*cure // of transcripts, by path
+	order []string         // of cures
 }
 
 // Fix mends what has one of the codes, store by store, each by a plan that the
@@ -101,6 +109,7 @@ func Fix(ctx context.Context, o Options, codes []Code, w *maintenance.Worker, dr
 			rest = append(rest, c)
 		}
 	}
+	o.locksToo = len(locks) > 0
 	// Dead locks go first: a transcript is written under its lock.
 	for i, part := range [][]Code{locks, rest} {
 		o.Only = part
@@ -181,6 +190,14 @@ func mend(ctx context.Context, o Options, t *store.Target, w *maintenance.Worker
 				out.Findings = append(out.Findings, f)
 			}
 		}
+		refused := r.heal()
+		out.Findings = slices.DeleteFunc(out.Findings, func(f Finding) bool {
+			why := refused[f.File]
+			if why != nil {
+				out.Left = append(out.Left, Left{f, why.Error()})
+			}
+			return why != nil
+		})
 		return r.m.Plan(), ctx.Err()
 	}
 	apply := func() (*maintenance.Done, error) {

@@ -135,8 +135,8 @@ func aged(t *testing.T, state string) {
 	}
 }
 
-// visible is the tree of a state without what oc keeps of its runs.
-func visible(t *testing.T, state string) []string {
+// shown is the tree of a state without what oc keeps of its runs.
+func shown(t *testing.T, state string) []string {
 	t.Helper()
 	own := filepath.Join(state, ".oc")
 	return slices.DeleteFunc(tree(t, state), func(line string) bool {
@@ -176,7 +176,7 @@ func heal(t *testing.T, state string, codes ...Code) []Mended {
 	t.Helper()
 	ctx := context.Background()
 	aged(t, state)
-	before, messages := visible(t, state), spoken(t, state)
+	before, messages := shown(t, state), spoken(t, state)
 	found := codesOf(examined(t, state), codes)
 	for _, code := range codes {
 		if found[code] == 0 {
@@ -189,7 +189,7 @@ func heal(t *testing.T, state string, codes ...Code) []Mended {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(before, visible(t, state)); d != "" {
+	if d := cmp.Diff(before, shown(t, state)); d != "" {
 		t.Errorf("the dry run changed the state:\n%s", d)
 	}
 	all, err := Fix(ctx, o, codes, w, false)
@@ -227,7 +227,7 @@ func heal(t *testing.T, state string, codes ...Code) []Mended {
 		}
 	}
 	back(t, state)
-	if d := cmp.Diff(before, visible(t, state)); d != "" {
+	if d := cmp.Diff(before, shown(t, state)); d != "" {
 		t.Errorf("after the undo:\n%s", d)
 	}
 	return all
@@ -261,11 +261,18 @@ func told(all []Mended) (lines []string) {
 func suffer(t *testing.T, state string, codes ...Code) {
 	t.Helper()
 	ctx := context.Background()
-	before, messages := visible(t, state), spoken(t, state)
+	aged(t, state)
+	before, messages := shown(t, state), spoken(t, state)
 	count := &journal.Faults{FS: quick{journal.OS()}}
 	o, w := ward(t, state, count)
-	if _, err := Fix(ctx, o, codes, w, false); err != nil {
+	all, err := Fix(ctx, o, codes, w, false)
+	if err != nil {
 		t.Fatal(err)
+	}
+	for _, m := range all {
+		if m.Err != nil || len(m.Left) > 0 {
+			t.Errorf("%s: %v, left %+v", m.Store, m.Err, m.Left)
+		}
 	}
 	back(t, state)
 	total := count.Count()
@@ -296,7 +303,7 @@ func suffer(t *testing.T, state string, codes ...Code) {
 				t.Errorf("operation %d of %d (%v): a message can no longer be reached: %s", n, total, fault, m)
 			}
 			back(t, state)
-			if d := cmp.Diff(before, visible(t, state)); d != "" {
+			if d := cmp.Diff(before, shown(t, state)); d != "" {
 				t.Fatalf("operation %d of %d (%v), after the undo:\n%s", n, total, fault, d)
 			}
 		}
