@@ -1,0 +1,123 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Headings are the sections that OpenClaw's safeguard wants in a summary, in its order (spec/transcript.md 3.6).
+var Headings = []string{"## Decisions", "## Open TODOs", "## Constraints/Rules", "## Pending user asks", "## Exact identifiers"}
+
+// Extract writes a summary without a model: it quotes. Its sections are the first request, sentences that decide, that leave something
+// to do, that set a rule, the last requests of the user, and identifiers that must not be lost. What is quoted stands word by word.
+type Extract struct{}
+
+// Name is "extract".
+func (Extract) Name() string { return "extract" }
+
+// Quotes of one section, and the length of one in characters.
+const (
+	maxQuotes = 12
+	maxQuote  = 300
+)
+
+var (
+	sentence = regexp.MustCompile(`[^.!?\n]+[.!?]*`)
+	decides  = regexp.MustCompile(`(?i)\b(decided|decision|we will|we'll|let's|going with|agreed|chose|use|switch(ed)? to|instead of|settled)\b`)
+	open     = regexp.MustCompile(`(?i)\b(todo|to do|still (needs?|to)|next step|remaining|later|not yet|pending|follow up|remind|waiting for|open question)\b`)
+	ruled    = regexp.MustCompile(`(?i)\b(must( not)?|never|always|don't|do not|only (if|when)|required|make sure|should not|without (my|asking)|at most|at least)\b`)
+	token    = regexp.MustCompile(`https?://[^\s<>"')\]]+|(?:[A-Za-z]:\\|/)(?:[\w.@~+-]+[/\\])+[\w.@~+-]*|\b[0-9a-fA-F]{8,}\b|\b[\w.-]+:\d{2,5}\b|\b\d{6,}\b|\b[\w.+-]+@[\w-]+\.[\w.]+\b`)
+)
+
+// Summarize quotes a conversation. It fails only when ctx ends.
+func (Extract) Summarize(ctx context.Context, r Request) (string, error) {
+	var first string
+	var decided, todo, rules, asks, ids quotes
+	for _, t := range r.Conversation {
+		if err := ctx.Err(); err != nil {
+			return "", context.Cause(ctx)
+		}
+		for _, id := range token.FindAllString(t.Text, 200) {
+			ids.add(strings.TrimRight(id, ".,;:!?"))
+		}
+		if t.Role == "tool" {
+			continue // what tools say is neither decided nor asked by anybody
+		}
+		for _, s := range sentence.FindAllString(t.Text, 2000) {
+			s = strings.Join(strings.Fields(s), " ")
+			switch {
+			case utf8.RuneCountInString(s) < 8:
+			case open.MatchString(s):
+				todo.add(s)
+			case ruled.MatchString(s) && t.Role == "user":
+				rules.add(s)
+			case decides.MatchString(s):
+				decided.add(s)
+			}
+		}
+		if text := strings.Join(strings.Fields(t.Text), " "); t.Role == "user" && text != "" {
+			if first == "" {
+				first = text
+			}
+			asks.add(text)
+		}
+	}
+	var b strings.Builder
+	section := func(i int, q quotes, none string, newest int) {
+		fmt.Fprintf(&b, "%s\n", Headings[i])
+		if i == 0 && r.Previous != "" {
+			fmt.Fprintf(&b, "From the earlier summary:\n%s\n", strings.TrimSpace(r.Previous))
+		}
+		if i == 0 && first != "" {
+			fmt.Fprintf(&b, "The conversation began with: %s\n", quote(first))
+		}
+		if len(q) == 0 && (i > 0 || first == "" && r.Previous == "") {
+			fmt.Fprintf(&b, "%s\n", none)
+		}
+		for _, s := range q[max(0, len(q)-newest):] {
+			fmt.Fprintf(&b, "- %s\n", quote(s))
+		}
+		b.WriteString("\n")
+	}
+	section(0, decided, "None found.", maxQuotes)
+	section(1, todo, "None found.", maxQuotes)
+	section(2, rules, "None found.", maxQuotes)
+	section(3, asks, "None.", 3)
+	fmt.Fprintf(&b, "%s\n", Headings[4])
+	if len(ids) == 0 {
+		b.WriteString("None found.\n")
+	}
+	for _, id := range ids[max(0, len(ids)-4*maxQuotes):] {
+		fmt.Fprintf(&b, "- %s\n", id)
+	}
+	return strings.TrimSpace(b.String()), nil
+}
+
+// quotes are what was found, each once, where it stood last.
+type quotes []string
+
+func (q *quotes) add(s string) {
+	if i := slices.Index(*q, s); i >= 0 {
+		*q = slices.Delete(*q, i, i+1)
+	}
+	if *q = append(*q, s); len(*q) > 256 {
+		*q = slices.Delete(*q, 0, 1)
+	}
+}
+
+// quote is a text between quotation marks, cut at a word.
+func quote(s string) string {
+	if utf8.RuneCountInString(s) > maxQuote {
+		cut := []rune(s)[:maxQuote]
+		s = string(cut)
+		if i := strings.LastIndexByte(s, ' '); i > 0 {
+			s = s[:i]
+		}
+		s += " ..."
+	}
+	return `"` + s + `"`
+}
