@@ -44,8 +44,8 @@ func (Extract) Summarize(ctx context.Context, r Request) (string, error) {
 		for _, id := range token.FindAllString(t.Text, 200) {
 			ids.add(strings.TrimRight(id, ".,;:!?"))
 		}
-		if t.Role == "tool" {
-			continue // what tools say is neither decided nor asked by anybody
+		if t.Role != "user" && t.Role != "assistant" {
+			continue // what tools say, and what is only thought, is neither decided nor asked by anybody
 		}
 		for _, s := range sentence.FindAllString(t.Text, 2000) {
 			s = strings.Join(strings.Fields(s), " ")

@@ -124,13 +124,6 @@ func Prompt(r Request) string {
 	if r.Previous != "" {
 		fmt.Fprintf(&b, "<earlier-summary>\n%s\n</earlier-summary>\n\n", r.Previous)
 	}
-	b.WriteString("<conversation>\n")
-	for i, t := range r.Conversation {
-		if i > 0 {
-			b.WriteString("\n\n")
-		}
-		fmt.Fprintf(&b, "%s: %s", t.Role, t.Text)
-	}
-	b.WriteString("\n</conversation>")
+	fmt.Fprintf(&b, "<conversation>\n%s\n</conversation>", Text(r.Conversation))
 	return b.String()
 }

@@ -12,10 +12,26 @@ import (
 	"strings"
 )
 
-// A Turn is one message of a conversation, as text.
+// A Turn is one message of a conversation, or a part of one, as text.
 type Turn struct {
-	Role string `json:"role"` // user, assistant or tool
+	Role string `json:"role"` // user, assistant, thinking, calls or tool
 	Text string `json:"text"`
+}
+
+var labels = map[string]string{
+	"user": "User", "assistant": "Assistant", "thinking": "Assistant thinking", "calls": "Assistant tool calls", "tool": "Tool result",
+}
+
+// Text is a conversation as one text: what OpenClaw's summariser gets to read (spec/transcript.md 3.3).
+func Text(conversation []Turn) string {
+	var b strings.Builder
+	for i, t := range conversation {
+		if i > 0 {
+			b.WriteString("\n\n")
+		}
+		fmt.Fprintf(&b, "[%s]: %s", labels[t.Role], t.Text)
+	}
+	return b.String()
 }
 
 // A Request asks for a summary.

@@ -112,7 +112,7 @@ func TestOpenAI(t *testing.T) {
 		}
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || r.URL.Path != "/v1/chat/completions" || r.Header.Get("Authorization") != "Bearer se"+"cret-key" ||
 			body.Model != "m" || body.Stream || body.Max != 100 || len(body.Messages) != 2 || body.Messages[0].Content != "keep names" ||
-			!strings.Contains(body.Messages[1].Content, "user: hi\n\nassistant: hello") || !strings.Contains(body.Messages[1].Content, "<earlier-summary>\nbefore\n") {
+			!strings.Contains(body.Messages[1].Content, "[User]: hi\n\n[Assistant]: hello") || !strings.Contains(body.Messages[1].Content, "<earlier-summary>\nbefore\n") {
 			t.Errorf("asked %s %+v, %v", r.URL.Path, body, err)
 		}
 		fmt.Fprint(w, `{"choices":[{"message":{"role":"assistant","content":" a summary\n"}}]}`)
