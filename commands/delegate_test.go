@@ -103,11 +103,13 @@ func TestInexpressible(t *testing.T) {
 	}{
 		{
 			[]string{"sessions", "cleanup", "--agent", "work", "--active-key", "agent:work:main", "--active-key", "agent:work:explicit:invoice-audit"},
-			[]string{`sessions.delete {"expectedSessionId":"9350a34f-91e4-475f-a882-ddf030bc096c","key":"agent:work:hook:web-shop-order"}`}, ExitRefused, "one --active-key only",
+			[]string{`sessions.delete {"expectedSessionId":"9350a34f-91e4-475f-a882-ddf030bc096c","key":"agent:work:hook:web-shop-order"}`},
+			ExitRefused, "one --active-key only",
 		},
 		{
 			[]string{"sessions", "cleanup", "--agent", "work", "--keep-unlinked"},
-			[]string{`sessions.delete {"expectedSessionId":"9350a34f-91e4-475f-a882-ddf030bc096c","key":"agent:work:hook:web-shop-order"}`}, ExitRefused, "--keep-unlinked",
+			[]string{`sessions.delete {"expectedSessionId":"9350a34f-91e4-475f-a882-ddf030bc096c","key":"agent:work:hook:web-shop-order"}`},
+			ExitRefused, "--keep-unlinked",
 		},
 		{[]string{"sessions", "restore", "60aa8ead-51b4-4fcb-a52f-af96c89778b6"}, nil, ExitRefused, "no call that brings back an archive"},
 		{[]string{"sessions", "reset", "agent:work:cron:c0ffee12-4b5d-4e6f-8a7b-9c0d1e2f3a4b", "--cron-run"}, nil, ExitRefused, "--cron-run"},
