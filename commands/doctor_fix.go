@@ -104,6 +104,8 @@ type mending struct {
 	cfg   *config.Config
 	dry   bool
 	codes []doctor.Code
+
+	sources []maintenance.Source // of an index that is made anew
 }
 
 // lines are what changes, an item a line.
@@ -149,7 +151,7 @@ func (m mending) lines() (out []string) {
 func (m mending) verb(a *maintenance.Action) string {
 	word := map[maintenance.Kind][2]string{
 		maintenance.Remove: {"remove", "removed"}, maintenance.Move: {"rename", "renamed"}, maintenance.Chmod: {"set", "set"},
-		maintenance.Replace: {"write", "wrote"}, maintenance.PutRow: {"change", "changed"}, maintenance.DropRow: {"merge away", "merged away"},
+		maintenance.Replace: {"write", "wrote"}, maintenance.Create: {"make", "made"}, maintenance.PutRow: {"change", "changed"}, maintenance.DropRow: {"merge away", "merged away"},
 	}[a.Kind]
 	if word[0] == "" {
 		return string(a.Kind)

@@ -18,7 +18,7 @@ func repairs() *Command {
 		Name:  "repair",
 		Short: "mend what needs to be told how",
 		Long:  "What oc doctor finds and --fix cannot mend by itself, because only a person knows what is right. Each repair is a plan: --dry-run shows it, oc undo takes it back.",
-		Sub:   []*Command{repairPaths()},
+		Sub:   []*Command{repairIndex(), repairPaths()},
 	}
 }
 
@@ -123,6 +123,9 @@ func (c *Call) reportRepair(m mending) error {
 			p.Key("stateDir").String(m.cfg.StateDir)
 			p.Key("dryRun").Bool(m.dry)
 			p.Key("changes").Int(int64(changesOf(m.all)))
+			if m.sources != nil {
+				printSources(p, m.sources)
+			}
 			p.Key("stores").Array()
 			for _, x := range m.all {
 				p.Object()
@@ -173,4 +176,3 @@ func (c *Call) reportRepair(m mending) error {
 	}
 	return nil
 }
-

@@ -100,6 +100,11 @@ func (m *Mending) Replace(path string, info fs.FileInfo, content func(io.Writer)
 	m.act(Action{Kind: Replace, Target: path, Content: content, Rule: rule, Reason: reason, info: info})
 }
 
+// Create makes a file that is not there, for its owner alone.
+func (m *Mending) Create(path string, bytes int64, content func(io.Writer) error, rule Rule, reason string) {
+	m.d.files = append(m.d.files, Action{Kind: Create, Target: path, Content: content, Rule: rule, Reason: reason, Bytes: bytes, Class: jsonfile.Other, Applies: true, file: -1})
+}
+
 func (m *Mending) act(a Action) {
 	a.Applies, a.file, a.Bytes = true, -1, a.info.Size()
 	if !a.info.IsDir() {

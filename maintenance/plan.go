@@ -22,6 +22,7 @@ const (
 
 	RemoveDir Kind = "remove-dir" // remove the directory Target, empty by then
 	Replace   Kind = "replace"    // give the file Target what Content writes; mode and owner stay
+	Create    Kind = "create"     // make the file Target, which is not there, of what Content writes, for its owner alone
 	Chmod     Kind = "chmod"      // give the file or directory Target the mode Mode
 )
 

@@ -448,6 +448,8 @@ func (w *Worker) steps(d *Done) (steps []journal.Step, of map[string]*Action, er
 				s.Expect = &stamp
 			}
 			add(s, a)
+		case Create:
+			add(journal.Step{Kind: journal.Create, Phase: journal.Place, Path: real(a.Target), Mode: 0o600, Content: a.Content}, a)
 		case Replace, Chmod:
 			s := journal.Step{Kind: journal.Replace, Phase: journal.Clear, Path: real(a.Target), Content: a.Content}
 			if a.Kind == Chmod {

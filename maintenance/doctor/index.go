@@ -35,19 +35,19 @@ var indexFamily = Family{
 			Code: IndexDamaged, Severity: Error, Remedy: ByHand,
 			Says:    "the index of sessions does not parse",
 			Matters: "OpenClaw takes it for empty, and its next write replaces it: every session is lost from the list. The transcripts are untouched.",
-			Command: "stop OpenClaw before it writes, and restore the index from one of the copies beside it",
+			Command: "stop OpenClaw before it writes; oc repair index --dry-run shows what comes back from which copy",
 		},
 		{
 			Code: IndexEmpty, Severity: Error, Remedy: ByHand,
 			Says:    "the index of sessions is empty, and transcripts lie beside it",
 			Matters: "No session is listed, and a cleanup by OpenClaw takes every transcript for one that nobody needs.",
-			Command: "stop OpenClaw, and restore the index from one of the copies beside it",
+			Command: "stop OpenClaw; oc repair index --dry-run shows what comes back from which copy",
 		},
 		{
 			Code: IndexMissing, Severity: Error, Remedy: ByHand,
 			Says:    "there is no index of sessions, and transcripts lie where it should be",
 			Matters: "No session is listed, and OpenClaw begins a new index that knows none of them.",
-			Command: "restore the index from one of the copies beside it; oc sessions --history lists the transcripts",
+			Command: "oc repair index --dry-run shows what comes back from which copy; oc sessions --history lists the transcripts",
 		},
 		{
 			Code: IndexUnreadable, Severity: Error, Remedy: ByHand,
