@@ -104,7 +104,7 @@ func TestLocksOfAKilledRun(t *testing.T) {
 
 // A gateway is kept out from before the first look until the end, and one that is there already stops the change.
 func TestGatewaysAreKeptOut(t *testing.T) {
-	c, target, folder := household(t)
+	c, target, _ := household(t)
 	var story []string
 	w, apply := deleting(c, target, seen{quick{journal.OS()}, func(op, name string) {
 		if filepath.Base(name) == liveID+".jsonl" {
@@ -121,7 +121,7 @@ func TestGatewaysAreKeptOut(t *testing.T) {
 	if len(story) != 3 || story[0] != "hold" || story[1] != "move" || story[2] != "release" {
 		t.Errorf("%v", story)
 	}
-	c, target, folder = household(t)
+	c, target, folder := household(t)
 	owned := errors.New("somebody else owns the state")
 	w, apply = deleting(c, target, nil)
 	w.Hold = func() (func() error, error) { return nil, owned }
