@@ -305,3 +305,21 @@ func TestCleanupOfAnAgentWithoutConfiguration(t *testing.T) {
 		}
 	}
 }
+
+// Nor is an agent or a session missing then for all that is known: what changes by hand is refused for the configuration, whatever else it names.
+func TestVerbsWithoutConfiguration(t *testing.T) {
+	state, _, env := lived(t)
+	write(t, filepath.Join(state, "openclaw.json"), "{broken")
+	before := ownless(t, state)
+	for _, args := range [][]string{
+		{"sessions", "delete", "nothing", "--yes"}, {"sessions", "archive", "nothing"}, {"sessions", "restore", "nothing"},
+		{"sessions", "reset", "nothing"}, {"sessions", "patch", "nothing", "--label", "x"}, {"undo"},
+	} {
+		for _, agent := range []string{"work", "nobody"} {
+			a := ocRun(t, state, env, append(append([]string{"--state-dir", state}, args...), "--agent", agent)...)
+			if a.exit != ExitRefused || !strings.Contains(a.errout, "openclaw.json cannot be read") || !strings.Contains(a.errout, "--store") || ownless(t, state) != before {
+				t.Errorf("%v of %s: exit %d: %s", args, agent, a.exit, a.errout)
+			}
+		}
+	}
+}

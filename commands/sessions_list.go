@@ -139,6 +139,11 @@ func (c *Call) gather(ctx context.Context, all bool) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.gatherIn(ctx, cfg, all)
+}
+
+// gatherIn is gather for a configuration that has been read.
+func (c *Call) gatherIn(ctx context.Context, cfg *config.Config, all bool) (*listing, error) {
 	targets, err := c.targets(cfg, all)
 	if err != nil {
 		return nil, err

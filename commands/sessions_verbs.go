@@ -206,17 +206,30 @@ func (c *Call) named(ctx context.Context, words []string) (cfg *config.Config, a
 
 // forChange opens the stores that the flags mean, those of all agents without any.
 func (c *Call) forChange(ctx context.Context) (*listing, error) {
-	l, err := c.gather(ctx, !c.Given("agent") && !c.Given("store"))
+	cfg, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.knows(cfg); err != nil {
+		return nil, err
+	}
+	l, err := c.gatherIn(ctx, cfg, !c.Given("agent") && !c.Given("store"))
 	if err != nil {
 		return nil, changeError(err, nil)
 	}
 	if err := c.asWritten(l.cfg); err != nil {
 		return nil, err
 	}
-	if l.cfg.Broken && !c.Given("store") {
-		return nil, Refusef("the configuration %s cannot be read, so which store is in use is not known; repair it, or name the store with --store", l.cfg.ConfigFile)
-	}
 	return l, nil
+}
+
+// knows refuses where a configuration that cannot be read hides which agents there are and which stores they use. It goes before any look
+// for the agent or the session that is named: neither is missing for all that is known.
+func (c *Call) knows(cfg *config.Config) error {
+	if cfg.Broken && !c.Given("store") {
+		return Refusef("the configuration %s cannot be read, so which store is in use is not known; repair it, or name the store with --store", cfg.ConfigFile)
+	}
+	return nil
 }
 
 // unfit is the error for a session that was not found: where a store is damaged or gone, it may have been there.

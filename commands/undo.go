@@ -52,6 +52,9 @@ func runUndo(ctx context.Context, c *Call) error {
 	w := &maintenance.Worker{Config: cfg, Now: c.Now, Wait: patience}
 	index := ""
 	if c.Given("store") || c.Given("agent") {
+		if err := c.knows(cfg); err != nil {
+			return err
+		}
 		targets, err := c.targets(cfg, false)
 		if err != nil {
 			return err

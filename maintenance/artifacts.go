@@ -49,7 +49,8 @@ func (d *draft) sessions() map[string]int {
 // artifacts archives the transcripts of the rows that go and removes their
 // trajectories, except where another row has the same session or file
 // (spec/maintenance.md 2.7, 2.8). Rows without a transcript leave nothing, and
-// a retired direct chat keeps its trajectory.
+// a retired direct chat leaves its trajectory, without a session id its
+// transcript too: until they are unlinked and old.
 func (d *draft) artifacts() {
 	uses, ids := d.uses(), d.sessions()
 	// Of rows with one session the last that names a file speaks for it; what
@@ -57,7 +58,7 @@ func (d *draft) artifacts() {
 	speaks := make(map[string]int, len(d.order))
 	for _, at := range d.order {
 		r := &d.s.Rows[at]
-		if _, ok := speaks[r.ID]; (!ok || r.Raw(row.SessionFile) != nil) && d.gone[at] != FixMissing {
+		if _, ok := speaks[r.ID]; (!ok || r.Raw(row.SessionFile) != nil) && d.gone[at] != FixMissing && (d.gone[at] != DMScope || r.ID != "") {
 			speaks[r.ID] = at
 		}
 	}
@@ -67,7 +68,7 @@ func (d *draft) artifacts() {
 	}
 	for _, at := range d.order {
 		r, rule := &d.s.Rows[at], d.gone[at]
-		if rule == FixMissing || speaks[r.ID] != at || r.ID != "" && ids[r.ID] > 0 {
+		if rule == FixMissing || rule == DMScope && r.ID == "" || speaks[r.ID] != at || r.ID != "" && ids[r.ID] > 0 {
 			continue
 		}
 		for _, i := range r.own {

@@ -86,7 +86,11 @@ func (n *namer) row(e row.Entry) Row {
 		if i, ok := n.find(r.File); ok && n.s.Files[i].direct {
 			r.traces = append(r.traces, i)
 		}
-		r.traces = append(r.traces, r.side...)
+		for _, i := range r.side {
+			if n.s.Files[i].direct {
+				r.traces = append(r.traces, i)
+			}
+		}
 	}
 	n.checkpoints(&r)
 	n.prompts(&r)
@@ -200,16 +204,15 @@ func (n *namer) add(path string) (int, bool) {
 	return i, true
 }
 
-// beside are the trajectory and the pointer beside a transcript
-// (spec/maintenance.md 2.8).
+// beside are the trajectory and the pointer beside a transcript, in a folder
+// below the directory too (spec/maintenance.md 2.8).
 func (n *namer) beside(path string) (out []int) {
-	base, ok := n.s.local(path)
-	if !ok || !n.s.sidecars {
+	if _, ok := n.s.local(path); path == "" || ok && !n.s.sidecars {
 		return nil
 	}
-	stem := strings.TrimSuffix(base, ".jsonl")
+	stem := strings.TrimSuffix(path, ".jsonl")
 	for _, tail := range []string{".trajectory.jsonl", ".trajectory-path.json"} {
-		if i, ok := n.s.names[stem+tail]; ok && !n.s.Files[i].Link {
+		if i, ok := n.find(stem + tail); ok && !n.s.Files[i].Link {
 			out = append(out, i)
 		}
 	}

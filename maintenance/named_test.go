@@ -33,6 +33,15 @@ func TestNamed(t *testing.T) {
 			[]string{talk("s1.jsonl", old), sized("s1.trajectory-path.json", old, 9), sized("s1.trajectory.jsonl", old, 9)},
 			[]string{"remove unlinked s1.trajectory-path.json", "remove unlinked s1.trajectory.jsonl"},
 		},
+		"a row that goes takes what lies beside its file in a folder along": {
+			`"sessionId":"s1","updatedAt":1,"sessionFile":"sub/s1.jsonl"`,
+			[]string{talk("sub/s1.jsonl", old), sized("sub/s1.trajectory-path.json", 2500, 9), sized("sub/s1.trajectory.jsonl", 2500, 9), sized("sub/other.trajectory.jsonl", old, 9)},
+			[]string{"drop-row stale agent:main:x", "move stale s1.jsonl", "remove stale s1.trajectory-path.json", "remove stale s1.trajectory.jsonl"},
+		},
+		"and one that stays keeps it": {
+			`"sessionId":"s1","sessionFile":"sub/s1.jsonl"`,
+			[]string{talk("sub/s1.jsonl", old), sized("sub/s1.trajectory.jsonl", old, 9)}, nil,
+		},
 		"its own file keeps what lies beside it": {
 			`"sessionId":"s1"`, []string{talk("s1.jsonl", old), sized("s1.trajectory-path.json", old, 9)}, nil,
 		},

@@ -167,6 +167,13 @@ func TestRules(t *testing.T) {
 			[]string{"remove budget lost.jsonl", "remove budget now.jsonl", "stays group agent:main:discord:group:1", "stays locked held.jsonl"},
 		},
 		{
+			"a retired direct chat without a session id leaves its transcript, as with OpenClaw; one that is stale does not",
+			state(`{"session":{"dmScope":"main"}}`, []string{entry("agent:main:direct:1", anHour, `"sessionFile":"a.jsonl"`), entry("agent:main:direct:2", anHour, `"sessionId":"b"`), entry("agent:main:x", old, `"sessionFile":"c.jsonl"`)},
+				talk("a.jsonl", anHour), talk("b.jsonl", anHour), talk("c.jsonl", anHour)),
+			Orders{FixDMScope: true},
+			[]string{"drop-row dm-scope agent:main:direct:1", "drop-row dm-scope agent:main:direct:2", "drop-row stale agent:main:x", "move dm-scope b.jsonl", "move stale c.jsonl"},
+		},
+		{
 			"a file of two rows stays with the other",
 			state("", []string{entry("agent:main:a", old, `"sessionId":"a","sessionFile":"both.jsonl"`), entry("agent:main:b", 0, `"sessionId":"b","sessionFile":"both.jsonl"`)}, talk("both.jsonl", anHour), talk("a.jsonl", anHour)),
 			Orders{},
