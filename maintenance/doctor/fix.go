@@ -26,6 +26,22 @@ func fixOf(c Code) fix {
 		return fix{Safe, (*repair).lock}
 	case Code(transcript.NULTail), Code(transcript.TornTail):
 		return fix{Safe, (*repair).transcript}
+	case StaleTemp:
+		return fix{Safe, (*repair).temp}
+	case ModeOpen:
+		return fix{Safe, (*repair).mode}
+	case ConfigRetiredKey:
+		return fix{Safe, (*repair).retire}
+	case TranscriptMisplaced:
+		return fix{Safe, (*repair).repoint}
+	case PathMoved:
+		return fix{Preview, (*repair).repoint}
+	case KeyAlias:
+		return fix{Preview, (*repair).merge}
+	case RunDead, RunContradictory:
+		return fix{Preview, (*repair).endRun}
+	case UnlinkedHistory:
+		return fix{Preview, (*repair).adopt}
 	case Code(transcript.OrphanParent), Code(transcript.DuplicateSame), Code(transcript.OpenCall), Code(transcript.LostResult):
 		return fix{Preview, (*repair).transcript}
 	}
@@ -89,6 +105,8 @@ type repair struct {
 
 	cures map[string]*cure // of transcripts, by path
 	order []string         // of cures
+
+	configs map[string]*configEdit // by path
 }
 
 // Fix mends what has one of the codes, store by store, each by a plan that the
@@ -101,17 +119,17 @@ func Fix(ctx context.Context, o Options, codes []Code, w *maintenance.Worker, dr
 	isLock := func(c Code) bool {
 		return slices.ContainsFunc(lockFamily.Checks, func(k Check) bool { return k.Code == c })
 	}
-	locks, rest := []Code{}, []Code{}
+	first, rest := []Code{}, []Code{}
 	for _, c := range codes {
-		if isLock(c) {
-			locks = append(locks, c)
+		if o.locksToo = o.locksToo || isLock(c); isLock(c) || c == ModeOpen {
+			first = append(first, c)
 		} else {
 			rest = append(rest, c)
 		}
 	}
-	o.locksToo = len(locks) > 0
-	// Dead locks go first: a transcript is written under its lock.
-	for i, part := range [][]Code{locks, rest} {
+	// Dead locks go first: a transcript is written under its lock. So do modes:
+	// a run changes a file once.
+	for _, part := range [][]Code{first, rest} {
 		o.Only = part
 		seen := map[string]bool{}
 		for _, t := range o.Targets {
@@ -127,7 +145,7 @@ func Fix(ctx context.Context, o Options, codes []Code, w *maintenance.Worker, dr
 				return all, err
 			}
 		}
-		if o.State && i == 1 && len(part) > 0 {
+		if o.State && len(part) > 0 {
 			if m := mend(ctx, o, nil, w, dry, true); m != nil {
 				all = append(all, *m)
 			}
@@ -190,6 +208,7 @@ func mend(ctx context.Context, o Options, t *store.Target, w *maintenance.Worker
 				out.Findings = append(out.Findings, f)
 			}
 		}
+		r.settle()
 		refused := r.heal()
 		out.Findings = slices.DeleteFunc(out.Findings, func(f Finding) bool {
 			why := refused[f.File]

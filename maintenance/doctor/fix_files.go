@@ -1,9 +1,14 @@
 package doctor
 
 import (
+	"errors"
+	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
+	"oc/config/json5"
 	"oc/maintenance"
 )
 
@@ -19,4 +24,104 @@ func (r *repair) remove(f Finding, why string) error {
 	}
 	r.m.Remove(f.File, info, maintenance.Rule(f.Code), why)
 	return nil
+}
+
+// temp removes what is left of a write that did not end.
+func (r *repair) temp(f Finding) error { return r.remove(f, strings.Join(f.Evidence, "; ")) }
+
+// mode takes away what others may do: with a directory, and with the
+// configuration.
+func (r *repair) mode(f Finding) error {
+	info, err := os.Stat(f.File)
+	if err != nil {
+		return err
+	}
+	if r.s == nil && !r.inState(f.File) {
+		return errors.New("it lies outside of the state directory")
+	}
+	r.m.Chmod(f.File, info, info.Mode().Perm()&^0o077, maintenance.Rule(f.Code), strings.Join(f.Evidence, "; "))
+	return nil
+}
+
+// inState tells whether a path is the state directory or lies in it.
+func (r *repair) inState(path string) bool {
+	state, real := resolve(r.x.Config.StateDir), resolve(path)
+	return real == state || below(real, state)
+}
+
+// retire takes a key out of the configuration that OpenClaw's own doctor takes
+// out too (spec/maintenance.md 4.4); all else in the file keeps its bytes.
+func (r *repair) retire(f Finding) error {
+	path := resolve(f.File)
+	if !r.inState(path) {
+		return errors.New("the file lies outside of the state directory")
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if r.configs == nil {
+		r.configs = map[string]*configEdit{}
+	}
+	e := r.configs[path]
+	if e == nil {
+		e = &configEdit{path: path, info: info}
+		if e.text, err = os.ReadFile(path); err != nil {
+			return err
+		}
+		r.configs[path] = e
+	}
+	text, key, err := withoutRetired(e.text, f)
+	if err != nil {
+		return err
+	}
+	e.text, e.keys = text, append(e.keys, key)
+	return nil
+}
+
+// A configEdit is what becomes of a file of the configuration.
+type configEdit struct {
+	path string
+	info os.FileInfo
+	text []byte
+	keys []string
+}
+
+// withoutRetired is a file without the retired key that stands in the line of
+// a finding. In a file that is included the place of the key says less than
+// its name and that of the section above it.
+func withoutRetired(text []byte, f Finding) (out []byte, key string, err error) {
+	doc, err := json5.Parse(text)
+	if err != nil {
+		return nil, "", err
+	}
+	var walk func(n *json5.Node, above string)
+	walk = func(n *json5.Node, above string) {
+		for _, m := range n.Members {
+			for _, name := range retired {
+				parts := strings.Split(name, ".")
+				if out == nil && m.Key == parts[len(parts)-1] && (above == "" || above == parts[len(parts)-2]) {
+					out, key = json5.Without(text, doc, n, m.Key), name
+				}
+			}
+			if m.Value.Kind == json5.Object && out == nil {
+				walk(m.Value, m.Key)
+			}
+		}
+	}
+	walk(doc.Root, "")
+	if out == nil {
+		return nil, "", errors.New("the key is not in the file any more")
+	}
+	return out, key, nil
+}
+
+// settle puts the edits of the configuration into the plan.
+func (r *repair) settle() {
+	for _, path := range slices.Sorted(maps.Keys(r.configs)) {
+		e := r.configs[path]
+		text := e.text
+		r.m.Replace(path, e.info, func(w io.Writer) error { _, err := w.Write(text); return err }, maintenance.Rule(ConfigRetiredKey),
+			"OpenClaw has given up "+strings.Join(e.keys, " and ")+"; all else in the file stays as it is")
+	}
 }

@@ -105,10 +105,14 @@ func (x *exam) keys(s *site) {
 	}
 	for _, r := range all { // in the order of the store
 		if g := alike[x.sign(s, r.Key)]; len(g) > 1 && g[0].Key == r.Key {
-			x.find(Finding{Code: KeyAlias, Subject: s.row(newest(g).Key), Evidence: []string{
+			f := Finding{Code: KeyAlias, Subject: s.row(newest(g).Key), Evidence: []string{
 				fmt.Sprintf("%d keys mean the same: %s", len(g), strings.Join(keysOf(g), ", ")),
 				"this one was used last",
-			}})
+			}}
+			if !x.oneKey(s, g) { // OpenClaw itself does not take them for one
+				f.Remedy, f.Command = ByHand, "see oc sessions show KEY for each; nothing is merged by itself"
+			}
+			x.find(f)
 		}
 		if g := distinct(ids[r.id]); len(g) > 1 && g[0].Key == r.Key {
 			f := Finding{Code: SharedID, Subject: s.row(newest(g).Key), Evidence: []string{fmt.Sprintf("%d keys have it: %s", len(g), strings.Join(keysOf(g), ", "))}}
@@ -117,6 +121,13 @@ func (x *exam) keys(s *site) {
 		}
 		x.key(s, r)
 	}
+}
+
+// oneKey tells whether OpenClaw stores some keys as the same one, in a file.
+func (x *exam) oneKey(s *site, g []session) bool {
+	return s.database == nil && !slices.ContainsFunc(g, func(r session) bool {
+		return store.StoredKey(x.Config, s.Agent, r.Key) != store.StoredKey(x.Config, s.Agent, g[0].Key)
+	})
 }
 
 // distinct leaves out the row of a cron job where its run has the same id, as

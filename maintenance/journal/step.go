@@ -119,7 +119,7 @@ func (j *Journal) check(steps []Step) error {
 			}
 			seen[name] = true
 		}
-		if s.Temp != "" && (filepath.Dir(s.Temp) != filepath.Dir(s.final()) || !strings.HasSuffix(s.Temp, ".tmp") || j.inside(s.Temp) != nil) {
+		if s.Temp != "" && s.Kind != Chmod && (filepath.Dir(s.Temp) != filepath.Dir(s.final()) || !strings.HasSuffix(s.Temp, ".tmp") || j.inside(s.Temp) != nil) {
 			return fmt.Errorf("%w: step %d has the temporary name %q", ErrRefused, i, s.Temp)
 		}
 	}
