@@ -16,10 +16,13 @@ import (
 // ErrPlace is a directory that OpenClaw uses, or would.
 var ErrPlace = errors.New("OpenClaw's place")
 
+// ErrMade is a directory in which [Init] made a signal log before.
+var ErrMade = errors.New("there is one that oc made")
+
 // Init makes a state database with nothing but a signal log in dir, for harnesses other than OpenClaw, and gives its
 // path. A gateway does not start on such a database, so dir must be a place that OpenClaw neither uses nor would use:
 // without openclaw.json, agents and state, and none of never, which are the places where OpenClaw would look in this
-// environment. dir itself must exist. Errors are [ErrPlace], or the file system's. now is in ms since 1970.
+// environment. dir itself must exist. Errors are [ErrPlace], [ErrMade], or the file system's. now is in ms since 1970.
 //
 // The layout is that of schema 15 (2026.8.2), the last in which a watch does not belong to an agent database. As
 // OpenClaw's it has a write-ahead log, unless the directory is on a file system that machines share.
@@ -35,6 +38,9 @@ func Init(ctx context.Context, dir string, never []string, now int64) (path stri
 		if other, err := os.Stat(p); err == nil && os.SameFile(is, other) || filepath.Clean(p) == filepath.Clean(dir) {
 			return "", fmt.Errorf("make a signal log in %s: this is %w: it looks for its own state there; name another directory", dir, ErrPlace)
 		}
+	}
+	if madeBefore(ctx, dir) {
+		return "", fmt.Errorf("make a signal log in %s: %w: oc awareness watch and record use it", dir, ErrMade)
 	}
 	for _, name := range []string{"openclaw.json", "agents", "state"} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
@@ -76,6 +82,16 @@ func Init(ctx context.Context, dir string, never []string, now int64) (path stri
 		return "", fmt.Errorf("make a signal log: %w", err)
 	}
 	return path, nil
+}
+
+// madeBefore says whether what is in dir is the work of Init.
+func madeBefore(ctx context.Context, dir string) bool {
+	var is Schema
+	err := Read(ctx, Path(dir), func(s *Snapshot) error {
+		is = s.Schema()
+		return nil
+	})
+	return err == nil && is.App == App
 }
 
 // App is what Schema.App says of a database that Init made.

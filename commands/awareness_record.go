@@ -53,7 +53,7 @@ func isName(s string) bool { return isLine(s, 500) }
 // nameable is an error where the key of a session that no store has would not be one line in a notice.
 func (s *subject) nameable() error {
 	if s.row == nil && !isName(s.word) {
-		return Usagef("%q is not the key of a session: a key has %s", s.word, nameTakes)
+		return Usagef("%q is not the key of a session: a key has %s", brief(s.word), nameTakes)
 	}
 	return nil
 }

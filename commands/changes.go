@@ -387,10 +387,10 @@ func (a *delta) next() int64 {
 	switch {
 	case a.Truncated:
 		return a.Changes.Next(a.after)
-	case a.AheadOfHead:
+	case a.AheadOfHead && len(a.Events) == 0:
 		return a.Version
 	}
-	return max(a.Version, a.after)
+	return max(a.Version, a.after, a.Changes.Next(a.after)) // events beyond the head are damage, and are told once all the same
 }
 
 // session prints the row as lists have it, and what its run and its usage are.

@@ -92,7 +92,13 @@ func (d *deltas) advice() string {
 }
 
 // next is the sequence to ask after next time.
-func (d *deltas) next() int64 { return d.last }
+func (d *deltas) next() int64 {
+	next := d.last
+	for _, ch := range d.all {
+		next = max(next, ch.Next(0))
+	}
+	return next
+}
 
 func (d *deltas) document(p *span.Printer) error {
 	p.Object()
@@ -122,7 +128,7 @@ func (d *deltas) document(p *span.Printer) error {
 
 func (d *deltas) text(c *Call) {
 	for _, ch := range d.all {
-		c.Out.Printf("%s (agent %s), version %d\n", c.Out.Paint(term.Bold, ch.SessionKey), ch.AgentID, ch.Version)
+		c.Out.Printf("%s (agent %s), version %d\n", c.Out.Paint(term.Bold, keyWord(ch.SessionKey)), keyWord(ch.AgentID), ch.Version)
 		if ch.Gap {
 			c.Out.Printf("  history gap: refresh the whole session\n")
 		}

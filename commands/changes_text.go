@@ -5,7 +5,9 @@ import (
 
 	"oc/awareness"
 	"oc/commands/term"
+	"oc/config"
 	"oc/store"
+	"oc/store/row"
 )
 
 // text shows the session and its changes to a person.
@@ -82,6 +84,9 @@ func (a *delta) todo() string {
 		case a.schema.None:
 			return "no awareness data and no such session: see whether the key is right (oc sessions list --all-agents)"
 		}
+		if id, _, ok := row.Parse(a.word); ok && a.flag != "" && row.AgentID(id) != config.NormalizeAgentID(a.flag) {
+			return fmt.Sprintf("the key names agent %s, and --agent %s has no such session: leave --agent out", id, a.flag)
+		}
 		return "neither a store nor the log knows this session: see whether the key is right (oc sessions list --all-agents)"
 	case doLookAgain:
 		return fmt.Sprintf("ahead of head: %d is a version that the session never had, its last is %d; refresh the whole session and go on from there", a.after, a.Version)
@@ -100,11 +105,11 @@ func eventTable(c *Call, events []awareness.Event, several bool) {
 	for _, e := range events {
 		when := term.Unknown
 		if !e.Undated {
-			when = term.Age(c.Now().UnixMilli() - e.OccurredAt)
+			when = ageOf(float64(e.OccurredAt), c.nowMs())
 		}
 		cells := []string{decimal(e.Sequence), when}
 		if several {
-			cells = append(cells, e.SessionKey)
+			cells = append(cells, keyWord(e.SessionKey))
 		}
 		t.Row(append(cells, e.Kind, actorWords(e), e.Summary+payloadWords(e.Payload), eventNote(e))...)
 	}

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"oc/awareness"
+	"oc/commands/term"
 	"oc/store/sqlfile"
 )
 
@@ -76,7 +77,18 @@ func errorf(exit int, format string, args []any) error {
 	return &Error{Exit: exit, Err: fmt.Errorf(format, args...)}
 }
 
-func usage(format string, args ...any) error { return errorf(ExitUsage, format, args) }
+// usage is [Usagef] for what was typed, which may be of any length: each word is cut to what a reader can take in.
+func usage(format string, args ...any) error {
+	for i, a := range args {
+		if word, ok := a.(string); ok {
+			args[i] = brief(word)
+		}
+	}
+	return errorf(ExitUsage, format, args)
+}
+
+// brief is a word that was typed as a message repeats it.
+func brief(word string) string { return term.CutMiddle(word, 200, "...") }
 
 // classify is the one place that turns an error into an exit status and the word that JSON has for it. An Error says it itself;
 // sentinels of the engines are listed here.
@@ -96,7 +108,7 @@ func classify(err error) (exit int, code string) {
 		exit = ExitInterrupted
 	case errors.Is(err, sqlfile.ErrBusy):
 		exit = ExitBusy
-	case errors.Is(err, awareness.ErrPlace), errors.Is(err, awareness.ErrNewer), errors.Is(err, awareness.ErrQuarantined):
+	case errors.Is(err, awareness.ErrPlace), errors.Is(err, awareness.ErrMade), errors.Is(err, awareness.ErrNewer), errors.Is(err, awareness.ErrQuarantined):
 		exit = ExitRefused
 	default:
 		exit = ExitFailed

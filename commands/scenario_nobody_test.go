@@ -314,3 +314,24 @@ func twoAgents(t *testing.T, dir string, era fixtures.Era) {
 		t.Fatal(err)
 	}
 }
+
+// A log that this user may not write, with or without what the engine needs beside it, says so and changes nothing.
+func TestRecordWithoutTheRight(t *testing.T) {
+	s := newStage(t)
+	for _, wal := range []bool{true, false} {
+		state, database := signalState(t)
+		if !wal {
+			sqlExec(t, database, "PRAGMA journal_mode = DELETE")
+		}
+		place := filepath.Join(openDir(t), "state")
+		if err := os.CopyFS(place, os.DirFS(state)); err != nil {
+			t.Fatal(err)
+		}
+		s.give(place)
+		seal(t, place)
+		a := s.oc(place, "awareness", "record", targetT, "--kind", "goal_changed", "--summary", "s")
+		if a.exit != ExitFailed || !strings.Contains(a.errout, "cannot be written to by this user") {
+			t.Errorf("write-ahead log %v: exit %d: %s", wal, a.exit, a.errout)
+		}
+	}
+}

@@ -27,7 +27,7 @@ func TestRunningSinceLastMonth(t *testing.T) {
 	}{
 		r.Live:      {"live", []string{"transcript grew", "lock is held"}},
 		r.Quiet:     {"live", []string{"quiet for 5h", "lock is"}},
-		r.Silent:    {"probably dead", []string{"quiet for 72h", "not locked", "nobody owns the state"}},
+		r.Silent:    {"probably dead", []string{"quiet for 3d", "not locked", "nobody owns the state"}},
 		r.Ended:     {"contradictory", []string{"it has an end"}},
 		r.Archived:  {"contradictory", []string{"archived"}},
 		r.Recovered: {"unknown", []string{"taken up again"}},

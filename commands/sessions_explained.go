@@ -26,10 +26,12 @@ func (e *explained) text() {
 	r, t, out := e.Row, e.Transcript, e.call.Out
 	s := r.Store()
 	model := fmt.Sprintf("%s/%s (from %s)", e.View.Model.Provider, e.View.Model.Model, modelSource(e.View.Model.Source))
+	label, _ := r.Text(row.Label)
 	facts := []term.Fact{
-		{Label: "Session", Value: r.Key, Style: term.Bold},
+		{Label: "Session", Value: keyWord(r.Key), Style: term.Bold},
 		{Label: "Kind", Value: fmt.Sprintf("%s (%s key)", e.View.Kind, e.Class)},
 		{Label: "Agent", Value: e.View.Agent},
+		{Label: "Label", Value: label},
 		{Label: "Session id", Value: or(r.ID(), "none")},
 		{Label: "Store", Value: fmt.Sprintf("%s (%s)", s.Path, eraWord(s))},
 		{Label: "Status", Value: e.status()},
@@ -75,9 +77,9 @@ func (e *explained) text() {
 	}
 	if len(e.Lineage) > 0 {
 		out.Printf("\nEarlier transcripts of this session:\n")
-		table := out.Table(term.Column{Head: "What"}, term.Column{Head: "Age", Right: true}, term.Column{Head: "Size", Right: true}, term.Column{Head: "File", Cut: term.Middle, Min: 30})
+		table := out.Table(term.Column{Head: "What"}, term.Column{Head: "Age", Right: true}, term.Column{Head: "Size", Right: true}, term.Column{Head: "Session id", Cut: term.Middle, Min: 13}, term.Column{Head: "File", Cut: term.Middle, Min: 30})
 		for _, a := range e.Lineage {
-			table.Row(a.Reason, ageOf(float64(a.At.UnixMilli()), e.l.now), term.Bytes(a.Bytes), a.Path)
+			table.Row(a.Reason, ageOf(float64(a.At.UnixMilli()), e.l.now), term.Bytes(a.Bytes), or(a.ID, term.Unknown), or(a.Path, "in the database"))
 		}
 		table.End()
 	}

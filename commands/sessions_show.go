@@ -82,7 +82,7 @@ func (c *Call) find(ctx context.Context, l *listing, word string) (*store.Row, e
 			}
 		}
 		if len(l.failed) > 0 {
-			return nil, &Error{Exit: ExitFailed, Err: fmt.Errorf("no session that could be read has the key, id or label %q, but not every store could be: %w", word, c.all(l.failed))}
+			return nil, &Error{Exit: ExitFailed, Err: fmt.Errorf("no session that could be read has the key, id or label %q, but not every store could be: %w", brief(word), c.all(l.failed))}
 		}
 		where := "agent " + l.opened[0].Agent
 		if len(l.opened) > 1 {
@@ -96,7 +96,7 @@ func (c *Call) find(ctx context.Context, l *listing, word string) (*store.Row, e
 		if near != "" {
 			hint = fmt.Sprintf("did you mean %s?", term.Escape(near))
 		}
-		return nil, &Error{Exit: ExitFailed, Code: "not-found", Err: fmt.Errorf("no session of %s has the key, id or label %q; %s", where, word, hint)}
+		return nil, &Error{Exit: ExitFailed, Code: "not-found", Err: fmt.Errorf("no session of %s has the key, id or label %q; %s", where, brief(word), hint)}
 	}
 	var keys []string
 	for _, r := range found {

@@ -25,7 +25,7 @@ func (t *tally) add(r *store.Row, file int64) {
 	t.rows++
 	t.storeBytes += r.Bytes()
 	t.files += file
-	if r.Updated > 0 {
+	if r.Updated > 0 && r.Updated <= lastStamp { // an impossible one is neither
 		if t.oldest == 0 || r.Updated < t.oldest {
 			t.oldest = r.Updated
 		}
@@ -117,7 +117,7 @@ func (t *tally) print(p *span.Printer, key string) {
 	p.Key("rowBytes").Int(t.storeBytes)
 	p.Key("transcriptBytes").Int(t.files)
 	stamp(p, "oldestAt", int64(t.oldest))
-	stamp(p, "newestAt", int64(min(t.newest, 8.64e15)))
+	stamp(p, "newestAt", int64(t.newest))
 	p.Key("zeroTokenRows").Int(int64(t.zero))
 	p.End()
 }

@@ -163,10 +163,18 @@ func (l *listing) shorten(wide bool) func(*store.Row, store.View) string {
 	return func(r *store.Row, v store.View) string {
 		rest, ok := strings.CutPrefix(r.Key, "agent:"+v.Agent+":")
 		if !ok || wide || rest == "" || taken[rest] || !l.several && v.Agent != l.opened[0].Agent {
-			return r.Key
+			return keyWord(r.Key)
 		}
 		return rest
 	}
+}
+
+// keyWord is a key as it is shown: one of blanks alone stands in quotes, as it would not be seen.
+func keyWord(key string) string {
+	if strings.TrimSpace(key) == "" {
+		return `"` + key + `"`
+	}
+	return key
 }
 
 func eraWord(s *store.Sessions) string {
@@ -182,8 +190,11 @@ func eraWord(s *store.Sessions) string {
 // age shows how long ago a row was written; an impossible stamp is unknown.
 func (l *listing) age(r *store.Row) string { return ageOf(r.Updated, l.now) }
 
+// lastStamp is the last time that JavaScript knows, in ms since 1970.
+const lastStamp = 8.64e15
+
 func ageOf(stamp, now float64) string {
-	if stamp <= 0 || stamp > 8.64e15 {
+	if stamp <= 0 || stamp > lastStamp {
 		return term.Unknown
 	}
 	return term.Age(int64(now - stamp))

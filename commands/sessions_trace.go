@@ -128,13 +128,13 @@ func (c *Call) nothingTraced(l *library, word string) error {
 		c.Warnf("%v", err)
 	}
 	if len(l.failed) > 0 {
-		return &Error{Exit: ExitFailed, Err: fmt.Errorf("nothing that could be read tells of %q, but not every store could be: %w", word, l.failed[0].err)}
+		return &Error{Exit: ExitFailed, Err: fmt.Errorf("nothing that could be read tells of %q, but not every store could be: %w", brief(word), l.failed[0].err)}
 	}
 	hint := "oc sessions search finds a conversation by what was said in it"
 	if near := store.Near(l.opened, word); near != "" {
 		hint = fmt.Sprintf("did you mean %s?", term.Escape(near))
 	}
-	return &Error{Exit: ExitFailed, Code: "not-found", Err: fmt.Errorf("nothing on this disk tells of a session %q; %s", word, hint)}
+	return &Error{Exit: ExitFailed, Code: "not-found", Err: fmt.Errorf("nothing on this disk tells of a session %q; %s", brief(word), hint)}
 }
 
 // wayBack says what can bring a session back from what was seen.

@@ -123,7 +123,7 @@ func showStatus(ctx context.Context, c *Call) error {
 	if len(s.running) > 0 {
 		out.Printf("\nSessions that say they are running:\n")
 		for _, r := range s.running {
-			out.Printf("  %s  %s\n", out.Paint(verdictStyle(r.Word), string(r.Word)), r.row.Key)
+			out.Printf("  %s  %s\n", out.Paint(verdictStyle(r.Word), string(r.Word)), keyWord(r.row.Key))
 			reasons(out, "    ", r.Evidence)
 		}
 	}
@@ -132,7 +132,7 @@ func showStatus(ctx context.Context, c *Call) error {
 		t := out.Table(term.Column{Head: "Kind"}, term.Column{Head: "Key", Cut: term.Middle, Min: 28}, term.Column{Head: "Age", Right: true, Style: futureStyle}, term.Column{Head: "Tokens (ctx %)", Right: true})
 		for _, r := range s.newest {
 			v := r.View(s.l.acp)
-			t.Row(v.Kind, r.Key, ageOf(r.Updated, s.l.now), tokensCell(r, v))
+			t.Row(v.Kind, keyWord(r.Key), ageOf(r.Updated, s.l.now), tokensCell(r, v))
 		}
 		t.End()
 	}
@@ -370,7 +370,7 @@ func glance(ctx context.Context, c *Call) error {
 	}
 	last := "none"
 	if len(s.newest) > 0 {
-		last = fmt.Sprintf("%s, %s", s.newest[0].Key, ago(ageOf(s.newest[0].Updated, s.l.now)))
+		last = fmt.Sprintf("%s, %s", keyWord(s.newest[0].Key), ago(ageOf(s.newest[0].Updated, s.l.now)))
 	}
 	c.Out.Facts(
 		term.Fact{Label: "State", Value: s.cfg.StateDir},

@@ -46,7 +46,7 @@ func (c *Config) substitute(n *Node, path string) {
 	case json5.String:
 		text, missing := expand(n.Text, c.Getenv)
 		n.Text = text
-		if missing != "" && within(path, "session") {
+		if missing != "" && (within(path, "session") || placesAgent(path)) {
 			c.warnAt(n, path, "the environment has no "+missing+"; ${"+missing+"} stays as it is written", serious)
 		}
 	case json5.Array:
@@ -113,4 +113,9 @@ func refers(text string) bool {
 	refers := false
 	expand(text, func(string) string { refers = true; return "" })
 	return refers
+}
+
+// placesAgent says whether a path of the configuration decides which agents there are and where they live.
+func placesAgent(path string) bool {
+	return within(path, "agents") && (strings.HasSuffix(path, ".id") || strings.HasSuffix(path, ".agentDir"))
 }

@@ -84,7 +84,7 @@ func Verdict(r Run, o Ownership, held *lock.Report, boot, now time.Time) Judgeme
 	case fresh:
 		j.say("its transcript grew at %s", stamp(r.LastByte))
 	default:
-		j.say("its transcript has been quiet for %v", quiet.Round(time.Second))
+		j.say("its transcript has been quiet for %s", spell(quiet))
 	}
 	alive, blocked, deadLock := false, false, false
 	if held != nil {
@@ -192,3 +192,14 @@ func since(o Ownership) string {
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// spell is a duration in the largest unit that says it well.
+func spell(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return d.Round(time.Second).String()
+}

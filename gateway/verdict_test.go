@@ -31,9 +31,9 @@ func TestVerdict(t *testing.T) {
 		says string
 	}{
 		"live lock, recent bytes":          {Run{StartedAt: ms(time.Minute), LastByte: at(time.Second)}, owner(day), locked(lock.Held), at(2 * day), Live, "lock is held"},
-		"live lock, quiet for a day":       {Run{StartedAt: ms(day), LastByte: at(day)}, none, locked(lock.OverHold), at(2 * day), Live, "quiet for 24h0m0s"},
+		"live lock, quiet for a day":       {Run{StartedAt: ms(day), LastByte: at(day)}, none, locked(lock.OverHold), at(2 * day), Live, "quiet for 24h"},
 		"no lock, silent three days":       {Run{StartedAt: ms(3 * day), LastByte: at(3 * day)}, none, locked(lock.Free), at(9 * day), ProbablyDead, "nobody owns the state"},
-		"quiet, gateway older than it":     {Run{StartedAt: ms(3 * day), LastByte: at(3 * day)}, owner(4 * day), nil, at(9 * day), Unknown, "quiet for 72h0m0s"},
+		"quiet, gateway older than it":     {Run{StartedAt: ms(3 * day), LastByte: at(3 * day)}, owner(4 * day), nil, at(9 * day), Unknown, "quiet for 3d"},
 		"quiet, gateway younger than it":   {Run{StartedAt: ms(3 * day), LastByte: at(3 * day)}, owner(day), nil, at(9 * day), ProbablyDead, "started before that"},
 		"growing under a gateway":          {Run{StartedAt: ms(time.Hour), LastByte: at(time.Minute)}, owner(day), nil, at(9 * day), Live, "grew at"},
 		"growing under nobody":             {Run{StartedAt: ms(time.Hour), LastByte: at(time.Minute)}, none, nil, at(9 * day), Unknown, "grew at"},

@@ -2,6 +2,7 @@ package term
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 )
@@ -38,6 +39,10 @@ type Table struct {
 
 const drawn = 200
 
+// padded is how wide a column of a wide table becomes at most. What is longer is shown whole and sticks out of its line: one key of
+// 50,000 characters does not fill every other line with as many blanks.
+const padded = 200
+
 // Table begins a table.
 func (o *Out) Table(columns ...Column) *Table { return &Table{out: o, columns: columns} }
 
@@ -72,10 +77,14 @@ func (t *Table) End() {
 	t.rows = nil
 }
 
-// disputed tells whether tablewriter would count the columns of a cell otherwise than we do, and break its line.
+// disputed tells whether tablewriter would not show a cell as we do: it makes one blank of several, counts the columns of some
+// characters otherwise, and breaks the line of a cell that sticks out.
 func (t *Table) disputed() bool {
 	for _, r := range t.rows {
 		for _, cell := range r {
+			if strings.Contains(cell, "  ") || t.out.Wide && Columns(cell) > padded {
+				return true
+			}
 			if len(cell) != Columns(cell) && twwidth.Width(cell) != Columns(cell) {
 				return true
 			}
@@ -114,6 +123,9 @@ func (t *Table) fit() []int {
 		}
 	}
 	if t.out.Wide {
+		for i := range natural {
+			natural[i] = min(natural[i], padded)
+		}
 		return natural
 	}
 	for {
@@ -168,6 +180,9 @@ func total(widths []int) int {
 
 // cell is an escaped value as its column shows it, without padding.
 func (t *Table) cell(i int, value string, width int) string {
+	if t.out.Wide {
+		return value
+	}
 	switch t.columns[i].Cut {
 	case End:
 		return CutEnd(value, width, t.out.ellipsis)

@@ -26,7 +26,7 @@ var columns = []Column{{Head: "Key", Cut: Middle}, {Head: "Age", Right: true}, {
 // Both ways to write a table look the same.
 func TestDrawnAndStreamedAreAlike(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.SampledFrom([]string{"", "a", "agent:main:telegram:group:-100123456789", "日本語のキー日本語のキー", "e\u0301x", " b ", "x\ny\x1b[31m", "1", "12345", "\u202eabc", "|", "🙂", "long text with many words in it, longer than all"})
+		text := rapid.SampledFrom([]string{"", "a", "agent:main:telegram:group:-100123456789", "日本語のキー日本語のキー", "e\u0301x", " b ", "x\ny\x1b[31m", "1", "12345", "\u202eabc", "a  b", "  c", "|", "🙂", "long text with many words in it, longer than all"})
 		rows := rapid.SliceOfN(rapid.SliceOfN(text, 4, 4), 1, 8).Draw(t, "rows")
 		width := rapid.IntRange(10, 120).Draw(t, "width")
 		colour := rapid.Bool().Draw(t, "colour")

@@ -4,3 +4,5 @@ package sqlfile
 
 // denied says why a file may not be read; nil if that is not known.
 func denied(string) error { return nil }
+
+func unwritable(string) bool { return false }

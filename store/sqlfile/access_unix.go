@@ -4,6 +4,7 @@ package sqlfile
 
 import (
 	"io/fs"
+	"path/filepath"
 	"syscall"
 )
 
@@ -15,4 +16,10 @@ func denied(path string) error {
 		return &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	return nil
+}
+
+// unwritable says whether this user may not write a file, or may make none beside it, which the engine needs as well.
+func unwritable(path string) bool {
+	const writable = 2
+	return syscall.Access(path, writable) != nil || syscall.Access(filepath.Dir(path), writable) != nil
 }

@@ -85,6 +85,9 @@ func wrap(path, doing string, err error) error {
 			// The engine says only that it cannot; the system says why.
 			if why := denied(path); errors.As(why, &pathErr) {
 				e.Err, e.Detail = why, pathErr.Err.Error()
+			} else if doing == "write" && unwritable(path) {
+				e.Err = &fs.PathError{Op: doing, Path: e.Path, Err: fs.ErrPermission}
+				e.Detail = "it, or the directory that it is in, cannot be written to by this user"
 			}
 		case lib.SQLITE_READONLY:
 			e.Err = &fs.PathError{Op: doing, Path: e.Path, Err: fs.ErrPermission}
