@@ -14,7 +14,7 @@ func sessions() *Command {
 		Sub: []*Command{
 			list, sessionsShow(), sessionsExplain(), sessionsContext(), sessionsCleanup(), sessionsSearch(), sessionsTrace(), sessionsStats(),
 			sessionsMessages(), sessionsTail(), sessionsExport(), sessionsDiff(),
-			sessionsDelete(), sessionsArchive(), sessionsRestore(), sessionsReset(), sessionsPatch(),
+			sessionsDelete(), sessionsArchive(), sessionsRestore(), sessionsReset(), sessionsPatch(), sessionsCompact(),
 			sessionsSend(), sessionsSpawn(), sessionsYield(), sessionsAbort(),
 		},
 		Run: list.Run,

@@ -213,7 +213,7 @@ func committed(d *maintenance.Done) (rows, files int) {
 		case !a.Applies:
 		case a.Kind == maintenance.DropRow || a.Kind == maintenance.PutRow:
 			rows++
-		case a.Kind == maintenance.Move || a.Kind == maintenance.Remove:
+		case a.Kind == maintenance.Move || a.Kind == maintenance.Remove || a.Kind == maintenance.Replace || a.Kind == maintenance.Create:
 			files++
 		}
 	}

@@ -153,6 +153,8 @@ func (w *Worker) delegatedSteps(d *Done, g Delegation) (steps []journal.Step, er
 			named = append(named, a.Key)
 		case RemoveDir:
 			steps = append(steps, journal.Step{Kind: journal.RemoveDir, Phase: journal.Clear, Path: realPath(a.Target)})
+		case Replace:
+			steps = append(steps, journal.Step{Kind: journal.Replace, Phase: journal.Place, Path: realPath(a.Target)})
 		case Move, Remove:
 			if SameStore(a.Target, s.Store) {
 				continue // the store, below

@@ -32,7 +32,7 @@ type Action struct {
 	Key     string         // of the row, also where a file goes because its row does; "" for other files
 	Target  string         // path of the file; "" where a row changes
 	To      string         // where Target goes
-	Place   bool           // Target goes there before the store is swapped, because the new store names it
+	Place   bool           // it is done with the store or before it, because the new store says so: all of it is, or nothing
 	Class   jsonfile.Class // of Target
 	Rule    Rule
 	Reason  string // a sentence for people
@@ -40,8 +40,8 @@ type Action struct {
 	Value   []byte // the new row, raw
 	Applies bool   // false for what warn mode only shows
 
-	// Content writes what a Replace puts in place of the file; it may be called
-	// more than once and streams. Mode is of a Chmod.
+	// Content writes what a Replace puts in place of the file, or a Create makes
+	// it of; it may be called more than once and streams. Mode is of a Chmod.
 	Content func(io.Writer) error
 	Mode    fs.FileMode
 

@@ -452,9 +452,12 @@ func (w *Worker) steps(d *Done) (steps []journal.Step, of map[string]*Action, er
 			add(journal.Step{Kind: journal.Create, Phase: journal.Place, Path: real(a.Target), Mode: 0o600, Content: a.Content}, a)
 		case Replace, Chmod:
 			s := journal.Step{Kind: journal.Replace, Phase: journal.Clear, Path: real(a.Target), Content: a.Content}
-			if a.Kind == Chmod {
+			switch {
+			case a.Kind == Chmod:
 				s.Kind, s.Mode, s.Content = journal.Chmod, a.Mode, nil
 				s.Path = realDir(a.Target)
+			case a.Place:
+				s.Phase = journal.Swap
 			}
 			if a.info != nil {
 				stamp := journal.StampOf(a.info)

@@ -28,6 +28,9 @@ type Fill struct {
 	Hidden      int // messages of the branch that the model does not see
 	Broken      int // rows that cannot be read
 	Loop        bool
+
+	tree    *transcript.Tree
+	version float64
 }
 
 // A FillRow is a row that the model sees.
@@ -84,6 +87,7 @@ func (c *Conversation) Fill(ctx context.Context) (*Fill, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.tree, f.version = &tree, s.Stats().Version
 	seen := tree.Seen()
 	f.Places, f.Loop = seen.Branch, seen.Loop
 	line := func(i int) int { return seen.Branch[i].Line }
@@ -157,24 +161,28 @@ func (f *Fill) take(at transcript.Place, w weight) {
 	spend(on, rest)
 }
 
+// voice is what a row says to the model and as whom; nil where it says nothing.
+func voice(e *transcript.Entry) (role string, raw []byte) {
+	switch e.Kind {
+	case transcript.Message:
+		if span.KindOf(e.Message) == span.Object {
+			return transcript.Voice(e.Message), e.Message
+		}
+	case transcript.Compaction:
+		return "compactionSummary", e.Raw
+	case transcript.BranchSummary:
+		return "branchSummary", e.Raw
+	case transcript.CustomMessage:
+		return "custom", e.Raw
+	}
+	return "", nil
+}
+
 // weigh is what counts of a row.
 func weigh(e *transcript.Entry) weight {
 	w := weight{Row: compaction.RowOf(e), usage: -1}
-	raw := e.Message
-	role := ""
-	switch e.Kind {
-	case transcript.Message:
-		if span.KindOf(raw) != span.Object {
-			return w
-		}
-		role = transcript.Voice(raw)
-	case transcript.Compaction:
-		role, raw = "compactionSummary", e.Raw
-	case transcript.BranchSummary:
-		role, raw = "branchSummary", e.Raw
-	case transcript.CustomMessage:
-		role, raw = "custom", e.Raw
-	default:
+	role, raw := voice(e)
+	if raw == nil {
 		return w
 	}
 	if e.Kind != transcript.Message {

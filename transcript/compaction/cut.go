@@ -79,6 +79,14 @@ func (c Cut) History() (until int) {
 // kept the row that it keeps from, -1 where that is not on the branch. ok is false where there is nothing to cut: the branch is
 // empty, or ends with a compaction.
 func Find(rows []Row, last, kept, keep int) (c Cut, ok bool) {
+	if c, ok = Whole(rows, last, kept); ok {
+		c = find(rows, c.From, keep)
+	}
+	return c, ok
+}
+
+// Whole is the cut behind everything: nothing is kept.
+func Whole(rows []Row, last, kept int) (c Cut, ok bool) {
 	if len(rows) == 0 || rows[len(rows)-1].Kind == transcript.Compaction {
 		return Cut{}, false
 	}
@@ -88,7 +96,7 @@ func Find(rows []Row, last, kept, keep int) (c Cut, ok bool) {
 			from = kept
 		}
 	}
-	return find(rows, from, keep), true
+	return Cut{From: from, Keep: len(rows), Turn: -1}, true
 }
 
 func find(rows []Row, from, keep int) Cut {

@@ -26,7 +26,7 @@ const (
 )
 
 var (
-	sentence = regexp.MustCompile(`[^.!?\n]+[.!?]*`)
+	sentence = regexp.MustCompile(`(?m)\S[^\n]*?(?:[.!?]+(?:\s|$)|$)`)
 	decides  = regexp.MustCompile(`(?i)\b(decided|decision|we will|we'll|let's|going with|agreed|chose|use|switch(ed)? to|instead of|settled)\b`)
 	open     = regexp.MustCompile(`(?i)\b(todo|to do|still (needs?|to)|next step|remaining|later|not yet|pending|follow up|remind|waiting for|open question)\b`)
 	ruled    = regexp.MustCompile(`(?i)\b(must( not)?|never|always|don't|do not|only (if|when)|required|make sure|should not|without (my|asking)|at most|at least)\b`)
@@ -37,6 +37,19 @@ var (
 func (Extract) Summarize(ctx context.Context, r Request) (string, error) {
 	var first string
 	var decided, todo, rules, asks, ids quotes
+	old := sections(r.Previous)
+	if old != nil { // it goes on where it stopped
+		r.Previous = ""
+		for i, into := range []*quotes{&decided, &todo, &rules, &asks, &ids} {
+			for _, l := range old[i] {
+				if said, ok := strings.CutPrefix(l, began); ok {
+					first = said
+				} else if said, ok := strings.CutPrefix(l, "- "); ok {
+					into.add(said)
+				}
+			}
+		}
+	}
 	for _, t := range r.Conversation {
 		if err := ctx.Err(); err != nil {
 			return "", context.Cause(ctx)
@@ -52,18 +65,18 @@ func (Extract) Summarize(ctx context.Context, r Request) (string, error) {
 			switch {
 			case utf8.RuneCountInString(s) < 8:
 			case open.MatchString(s):
-				todo.add(s)
+				todo.add(quote(s))
 			case ruled.MatchString(s) && t.Role == "user":
-				rules.add(s)
+				rules.add(quote(s))
 			case decides.MatchString(s):
-				decided.add(s)
+				decided.add(quote(s))
 			}
 		}
 		if text := strings.Join(strings.Fields(t.Text), " "); t.Role == "user" && text != "" {
 			if first == "" {
-				first = text
+				first = quote(text)
 			}
-			asks.add(text)
+			asks.add(quote(text))
 		}
 	}
 	var b strings.Builder
@@ -73,13 +86,13 @@ func (Extract) Summarize(ctx context.Context, r Request) (string, error) {
 			fmt.Fprintf(&b, "From the earlier summary:\n%s\n", strings.TrimSpace(r.Previous))
 		}
 		if i == 0 && first != "" {
-			fmt.Fprintf(&b, "The conversation began with: %s\n", quote(first))
+			fmt.Fprintf(&b, "%s%s\n", began, first)
 		}
 		if len(q) == 0 && (i > 0 || first == "" && r.Previous == "") {
 			fmt.Fprintf(&b, "%s\n", none)
 		}
 		for _, s := range q[max(0, len(q)-newest):] {
-			fmt.Fprintf(&b, "- %s\n", quote(s))
+			fmt.Fprintf(&b, "- %s\n", s)
 		}
 		b.WriteString("\n")
 	}
@@ -95,6 +108,30 @@ func (Extract) Summarize(ctx context.Context, r Request) (string, error) {
 		fmt.Fprintf(&b, "- %s\n", id)
 	}
 	return strings.TrimSpace(b.String()), nil
+}
+
+const began = "The conversation began with: "
+
+// sections are the lines below the headings of a summary that has all of them in order; nil for any other.
+func sections(summary string) (lines [][]string) {
+	lines = make([][]string, len(Headings))
+	at := -1
+	for l := range strings.SplitSeq(summary, "\n") {
+		switch l = strings.TrimSpace(l); {
+		case at+1 < len(Headings) && l == Headings[at+1]:
+			at++
+		case at >= 0 && strings.HasPrefix(l, "## "): // what stands behind the sections
+			if at == len(Headings)-1 {
+				return lines
+			}
+		case at >= 0:
+			lines[at] = append(lines[at], l)
+		}
+	}
+	if at < len(Headings)-1 {
+		return nil
+	}
+	return lines
 }
 
 // quotes are what was found, each once, where it stood last.

@@ -1,0 +1,464 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"oc/store/span"
+	"oc/transcript"
+	"oc/transcript/compaction"
+	"oc/transcript/provider"
+	"oc/transcript/visible"
+)
+
+// A Shortening is a compaction of a conversation in the making: what is summarised, what is kept, and then the summary. It follows
+// spec/transcript.md 3.2 to 3.7 (release 2026.7.35), with oc's own words, and with one summary for a turn that is cut in two.
+type Shortening struct {
+	*Fill
+	compaction.Cut
+	Hard bool // nothing is kept beside the summary
+
+	Chunks []compaction.Span // what a provider gets at once: rows of the branch
+
+	Summary string
+	By      provider.Provider // who wrote it last; nil where there was nothing to ask about
+	Notes   []string          // what went wrong on the way, or was mended
+
+	tokens        int // of the summary
+	failed        int // providers
+	first         string
+	read, changed []string
+}
+
+// A Short conversation needs no compaction, or none is possible; Why says which, and Stuck that it is too large all the same.
+type Short struct {
+	Why   string
+	Stuck bool
+}
+
+func (s *Short) Error() string { return s.Why }
+
+// ErrOldVersion is a transcript whose rows have no ids.
+var ErrOldVersion = errors.New("its rows have no ids; OpenClaw brings it up to date when it opens the session")
+
+// Shorten cuts the conversation so that about keep tokens of its end stay, none of them where keep is 0. window and share say how much
+// a provider gets at once. The error is a *Short or ErrOldVersion.
+func (f *Fill) Shorten(keep, window int) (*Shortening, error) {
+	if f.version < 2 && f.Of.Rules == transcript.FileRules {
+		return nil, ErrOldVersion
+	}
+	x := &Shortening{Fill: f, Hard: keep <= 0}
+	var ok bool
+	if x.Hard {
+		x.Cut, ok = compaction.Whole(f.Branch, f.Last, f.Kept)
+	} else {
+		x.Cut, ok = compaction.Find(f.Branch, f.Last, f.Kept, keep)
+	}
+	switch {
+	case len(f.Branch) == 0:
+		return nil, &Short{Why: "nothing was said in it"}
+	case !ok:
+		return nil, &Short{Why: "it ends with a compaction already"}
+	}
+	var messages []compaction.Message
+	var at []int
+	for i := x.From; i < x.Keep; i++ {
+		if speaks(f.Branch[i]) {
+			messages, at = append(messages, compaction.Message{Role: f.Branch[i].Role, Tokens: int(f.Branch[i].Tokens)}), append(at, i)
+		}
+	}
+	if len(messages) == 0 {
+		n := x.kept()
+		if x.Hard || n <= keep {
+			return nil, &Short{Why: fmt.Sprintf("its %d tokens are no more than what would be kept of it", n)}
+		}
+		return nil, &Short{Why: fmt.Sprintf("its end cannot be cut: %d tokens hang together, by one long message or by results of tools", n), Stuck: true}
+	}
+	if window <= 0 {
+		window = defaultWindow
+	}
+	limit, _ := compaction.ChunkLimit(messages, window)
+	for _, s := range compaction.Chunks(messages, limit) {
+		x.Chunks = append(x.Chunks, compaction.Span{From: at[s.From], To: at[s.To-1] + 1})
+	}
+	return x, nil
+}
+
+const defaultWindow = 200_000
+
+func speaks(r compaction.Row) bool {
+	return r.Kind == transcript.Message && r.Role != compaction.Nobody || r.Kind == transcript.CustomMessage || r.Kind == transcript.BranchSummary
+}
+
+// kept is what the rows that stay cost.
+func (x *Shortening) kept() (n int) {
+	for _, r := range x.Branch[x.Keep:] {
+		if speaks(r) {
+			n += int(r.Tokens)
+		}
+	}
+	return n
+}
+
+// Messages counts those that are summarised and those that stay.
+func (x *Shortening) Messages() (summarised, kept int) {
+	for i, r := range x.Branch {
+		switch {
+		case i < x.From || !speaks(r):
+		case i < x.Keep:
+			summarised++
+		default:
+			kept++
+		}
+	}
+	return summarised, kept
+}
+
+// Before is how full the context was, in tokens.
+func (x *Shortening) Before() int { return x.Estimate }
+
+// After is how full it is with the summary; ok is false where the estimate contradicts what was reported, so that nothing is known.
+func (x *Shortening) After() (n int, ok bool) {
+	n = x.tokens + x.kept()
+	if x.Reported > 0 {
+		return n, n <= x.Estimate
+	}
+	return n, float64(n) <= 1.1*float64(x.Estimate)
+}
+
+// A Summarizer has a summary written.
+type Summarizer struct {
+	Providers []provider.Provider // one after the other, until one answers
+	Settings  compaction.Settings
+	Window    int                 // tokens; 0 where it is not known
+	Mask      func(string) string // hides what no provider and no summary may have
+}
+
+// Turns passes what a provider would get to f, chunk by chunk.
+func (x *Shortening) Turns(ctx context.Context, how Summarizer, f func(chunk int, turns []provider.Turn) error) error {
+	return x.chunks(ctx, how, func(i int, turns []provider.Turn, _ []compaction.Said) error { return f(i, turns) })
+}
+
+// Summarize has the summary written. What fails is told in Notes, and the next provider is asked; the error is that of the last one, of
+// ctx, or of the transcript.
+func (x *Shortening) Summarize(ctx context.Context, how Summarizer) error {
+	var files compaction.Files
+	var failures compaction.Failures
+	summary, err := x.previous(&files)
+	if err != nil {
+		return err
+	}
+	summary = how.Mask(summary)
+	audit := compaction.Audit{Strict: how.Settings.Identifiers == "strict"}
+	var recent []string
+	var turn []string
+	err = x.chunks(ctx, how, func(i int, turns []provider.Turn, said []compaction.Said) error {
+		for k, m := range said {
+			if m.Role == "assistant" {
+				files.Add(m.Raw)
+			}
+			failures.Add(m.Raw)
+			if m.Role == "user" {
+				audit.Ask = ""
+				for _, t := range compaction.Turns(m.Role, m.Raw) {
+					audit.Ask = how.Mask(t.Text)
+				}
+			}
+			if x.Split() && x.Chunks[i].From+k >= x.Turn {
+				if l := compaction.Line(m.Role, m.Raw); l != "" {
+					turn = append(turn, l)
+				}
+			}
+		}
+		for _, t := range turns {
+			if recent = append(recent, t.Text); len(recent) > 10 {
+				recent = recent[1:]
+			}
+		}
+		if len(turns) == 0 {
+			return nil
+		}
+		last := i == len(x.Chunks)-1
+		if last && audit.Strict {
+			audit.Identifiers = compaction.Identifiers(strings.Join(recent, "\n"))
+		}
+		r := provider.Request{Instructions: compaction.Instructions(how.Settings), Previous: summary, Conversation: turns, MaxTokens: max(256, how.Settings.Reserve*8/10)}
+		answer, err := x.ask(ctx, how, r, audit, last)
+		if err != nil {
+			return err
+		}
+		summary = answer
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if summary == "" {
+		summary = compaction.Fallback("")
+	}
+	if missing := audit.Missing(summary); audit.Strict && len(missing) > 0 {
+		for _, id := range missing {
+			summary += "\n- " + id
+		}
+		x.Notes = append(x.Notes, fmt.Sprintf("%d identifiers that the summary lacked were added to its end", len(missing)))
+	}
+	x.read, x.changed = files.Lists()
+	for _, list := range [][]string{x.read, x.changed} {
+		for i := range list {
+			list[i] = how.Mask(list[i])
+		}
+	}
+	suffix := how.Mask(inProgress(turn)) + how.Mask(failures.Section()) + compaction.FileLists(x.read, x.changed)
+	x.Summary = compaction.CapWith(how.Mask(summary), suffix, compaction.MaxSummary)
+	x.tokens = (visible.Units(x.Summary) + 3) / 4
+	return nil
+}
+
+// inProgress are the lines of a turn that the cut goes through.
+func inProgress(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	const most = 6
+	if len(lines) > most+1 {
+		gone := len(lines) - most - 1
+		lines = append([]string{lines[0], fmt.Sprintf("- (%d more)", gone)}, lines[len(lines)-most:]...)
+	}
+	return "\n\n## Turn in progress (its end follows)\n" + strings.Join(lines, "\n")
+}
+
+// ask asks for one summary. One without the sections is no answer; one that fails the rest of the audit is taken after some tries.
+func (x *Shortening) ask(ctx context.Context, how Summarizer, r provider.Request, audit compaction.Audit, last bool) (string, error) {
+	c := provider.Chain{Failed: func(_ provider.Provider, err error) { x.Notes = append(x.Notes, err.Error()) }}
+	for _, p := range how.Providers[x.failed:] { // one that failed is not asked for the next part
+		c.Providers = append(c.Providers, watched{p, how.Settings, audit, last})
+	}
+	notes := len(x.Notes)
+	said, by, err := c.Summarize(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	x.By = by.(watched).Provider
+	x.failed += len(x.Notes) - notes
+	return how.Mask(said), nil
+}
+
+// watched is a provider whose answers are audited.
+type watched struct {
+	provider.Provider
+	settings compaction.Settings
+	audit    compaction.Audit
+	last     bool // it is the whole summary, not one of a part
+}
+
+func (w watched) Summarize(ctx context.Context, r provider.Request) (string, error) {
+	said, err := w.Provider.Summarize(ctx, r)
+	tries := w.settings.Retries
+	if _, quotes := w.Provider.(provider.Extract); quotes || !w.settings.Audit {
+		tries = 0 // it says the same again
+	}
+	instructions := r.Instructions
+	for err == nil && strings.TrimSpace(said) != "" {
+		audit := w.audit
+		if !w.last {
+			audit = compaction.Audit{}
+		}
+		reasons := audit.Check(said)
+		if len(reasons) == 0 {
+			break
+		}
+		if tries == 0 {
+			for _, why := range reasons {
+				if heading, ok := strings.CutPrefix(why, "missing_section:"); ok {
+					return "", fmt.Errorf("its answer lacks the section %q", heading)
+				}
+			}
+			break
+		}
+		tries--
+		r.Instructions = instructions + compaction.Feedback(reasons)
+		again, e := w.Provider.Summarize(ctx, r)
+		if e != nil || strings.TrimSpace(again) == "" {
+			if ctx.Err() != nil {
+				return "", e
+			}
+			tries = 0
+			continue
+		}
+		said = again
+	}
+	return said, err
+}
+
+// previous is the summary of the compaction before, whose lists of files go on.
+func (x *Shortening) previous(files *compaction.Files) (string, error) {
+	if x.Last < 0 {
+		return "", nil
+	}
+	summary := ""
+	err := x.rows(context.Background(), x.Last, x.Last+1, func(_ int, e *transcript.Entry) error {
+		summary, _ = span.Text(span.Member(e.Raw, "summary"))
+		if string(span.Member(e.Raw, "fromHook")) != "true" {
+			files.AddDetails(span.Member(e.Raw, "details"))
+		}
+		return nil
+	})
+	return summary, err
+}
+
+// chunks reads what is summarised: of each chunk what is said to a provider, and the messages. One that is too large for any summary is
+// named in its place.
+func (x *Shortening) chunks(ctx context.Context, how Summarizer, f func(i int, turns []provider.Turn, said []compaction.Said) error) error {
+	window := how.Window
+	if window <= 0 {
+		window = defaultWindow
+	}
+	for i, c := range x.Chunks {
+		var turns []provider.Turn
+		var said []compaction.Said
+		err := x.rows(ctx, c.From, c.To, func(k int, e *transcript.Entry) error {
+			if !speaks(x.Branch[k]) { // an earlier summary among them
+				said = append(said, compaction.Said{})
+				return nil
+			}
+			role, raw := voice(e)
+			m := compaction.Said{Role: role, Raw: raw}
+			if note, large := (compaction.Message{Tokens: int(x.Branch[k].Tokens)}).Oversized(role, window); large {
+				turns = append(turns, provider.Turn{Role: "tool", Text: note})
+				m.Raw = nil
+			} else {
+				for _, t := range compaction.Turns(role, raw) {
+					t.Text = how.Mask(t.Text)
+					turns = append(turns, t)
+				}
+			}
+			said = append(said, m)
+			return nil
+		})
+		if err == nil {
+			err = f(i, turns, said)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows reads some rows of the branch again.
+func (f *Fill) rows(ctx context.Context, from, to int, each func(i int, e *transcript.Entry) error) error {
+	file, err := os.Open(f.Of.Path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	load := transcript.Load(file)
+	for i := from; i < to; i++ {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		e, err := load(f.Places[i])
+		if err != nil {
+			return fmt.Errorf("line %d of %s is not what it was: %w", f.Places[i].Line, f.Of, err)
+		}
+		if err := each(i, &e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Row is the row of the compaction, without a line break. id must be new; the error is that of a row that cannot be read, or of an id
+// that is not.
+func (x *Shortening) Row(id string, now time.Time) ([]byte, error) {
+	if _, taken := x.tree.Find(id); taken {
+		return nil, fmt.Errorf("the transcript has a row %s already", id)
+	}
+	x.first = id
+	if !x.Hard {
+		err := x.rows(context.Background(), x.Keep, x.Keep+1, func(_ int, e *transcript.Entry) error {
+			x.first = string(e.ID)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var b []byte
+	member := func(name string, val []byte) {
+		b = append(append(append(b, ','), span.Quote(nil, name)...), ':')
+		b = append(b, val...)
+	}
+	text := func(name, val string) { member(name, span.Quote(nil, val)) }
+	b = append(b, `{"type":"compaction"`...)
+	text("id", id)
+	text("parentId", x.tree.Leaf())
+	text("timestamp", now.UTC().Format("2006-01-02T15:04:05.000Z"))
+	text("summary", x.Summary)
+	text("firstKeptEntryId", x.first)
+	member("tokensBefore", strconv.AppendInt(nil, int64(x.Estimate), 10))
+	list := func(paths []string) []byte {
+		out := []byte{'['}
+		for i, p := range paths {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = span.Quote(out, p)
+		}
+		return append(out, ']')
+	}
+	details := append([]byte(`{"readFiles":`), list(x.read)...)
+	details = append(append(details, `,"modifiedFiles":`...), list(x.changed)...)
+	member("details", append(details, '}'))
+	return append(b, '}'), nil
+}
+
+// Appended writes a file and one more line behind it.
+func Appended(path string, line []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		n, err := io.Copy(w, file)
+		if err != nil {
+			return err
+		}
+		end := []byte{'\n'}
+		if n > 0 {
+			if _, err := file.ReadAt(end, n-1); err != nil {
+				return err
+			}
+		}
+		if end[0] != '\n' {
+			line = append([]byte{'\n'}, line...)
+		}
+		_, err = w.Write(append(line, '\n'))
+		return err
+	}
+}
+
+// Stat is the file of the conversation as it stands: what a change of it is made from. It must be Plain.
+func (c *Conversation) Stat() (os.FileInfo, error) { return os.Lstat(c.Path) }
+
+// Trim plans to keep n lines of the conversation, which must be Plain, and gives the content that it then has.
+func (c *Conversation) Trim(ctx context.Context, n int) (*compaction.Trimming, func(io.Writer) error, error) {
+	t, err := compaction.Trim(n, func(each func(*transcript.Row) error) error {
+		return c.Scan(ctx, &transcript.Scanner{}, each)
+	})
+	return t, func(w io.Writer) error {
+		file, err := os.Open(c.Path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		return t.Write(w, file)
+	}, err
+}
