@@ -28,9 +28,9 @@ func sessionsCompact() *Command {
 		Long: "Has the older part of a session's conversation summarised, and adds the summary to the transcript: the model then sees it, and the end of the conversation as it is. Nothing is taken " +
 			"out of the transcript, and what it held stays beside it as <name>.bak.<time>. Who writes the summary is said by --provider, which may be given more than once: where one fails, does not " +
 			"answer in time, or leaves out a section, the next is asked, and at last extract, which needs no model and quotes.\n\n" +
-			"  extract           no model: requests, decisions, open items, rules and identifiers, as quotes\n" +
-			"  exec:COMMAND      a command, its words parted by blanks, without a shell: a JSON document with instructions, previousSummary and conversation on its standard input, the summary on its standard output\n" +
-			"  openai:URL#MODEL  an endpoint that speaks as OpenAI's does, such as openai:http://127.0.0.1:11434/v1#llama3; its key is OC_PROVIDER_KEY\n\n" +
+			"extract quotes requests, decisions, open items, rules and identifiers. exec:COMMAND runs a command, its words parted by blanks, without a shell: it gets a JSON document with instructions, " +
+			"previousSummary and conversation on its standard input, and writes the summary to its standard output. openai:URL#MODEL asks an endpoint that speaks as OpenAI's does, Ollama and llama.cpp " +
+			"among them; its key is OC_PROVIDER_KEY.\n\n" +
 			"Secrets are masked before anybody gets to read the conversation, and in the summary. --max-lines needs no summary: it cuts off all lines but the first and the last. The transcript stays as it " +
 			"is where anything fails, where it is in use, and where it was written in the last five minutes. oc undo takes it back. While a gateway of this state lives it is asked to do it, with the session's own model.",
 		Flags: slices.Concat([]Flag{
@@ -42,7 +42,7 @@ func sessionsCompact() *Command {
 		}, slices.DeleteFunc(slices.Clone(verbFlags), func(f Flag) bool { return f.Name == yesFlag.Name })),
 		Examples: []Example{
 			{"oc sessions compact main --main --dry-run", "what would be summarised, and what would stay"},
-			{"oc sessions compact main --main --provider openai:http://127.0.0.1:11434/v1#llama3", "by a model on this machine"},
+			{"oc sessions compact main --main --provider openai:http://[::1]:8080/v1#m", "by a model on this machine"},
 			{"oc sessions compact agent:main:cron:nightly --max-lines 400", "cut off old lines"},
 		},
 		Exits: verbExits,
