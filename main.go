@@ -16,7 +16,7 @@ import (
 func main() {
 	// A first signal asks for an orderly end, a second one ends at once. SIGPIPE is caught so that a change is not cut short because
 	// nobody reads what oc says about it.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), commands.Signals()...)
 	context.AfterFunc(ctx, stop)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 

@@ -90,7 +90,7 @@ func showChanges(ctx context.Context, c *Call) error {
 		return err
 	}
 	if c.Bool("live") {
-		a.vitals = c.vitals(ctx, s.cfg, a.key)
+		a.vitals = c.vitals(ctx, s.cfg, a.key, a.l.sight)
 	}
 	if c.JSON() {
 		if err := c.Document(a.document); err != nil {

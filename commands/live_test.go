@@ -427,6 +427,14 @@ func TestLiveStatus(t *testing.T) {
 		if dig(doc, "live", "health", "ok") != true || dig(doc, "live", "via") != "gateway" || row["key"] != "agent:ops:main" || row["hasActiveRun"] != true || row["statusText"] == nil {
 			t.Errorf("%v", doc["live"])
 		}
+		a = p.oc("status", "--live", "--as", "agent:main:main", "--json") // another agent's run is not for it, nor the sessions that health names
+		doc = a.doc(t)
+		for _, run := range dig(doc, "live", "sessions").([]any) {
+			want(t, "a run", dig(run, "key"), any("agent:main:main"))
+		}
+		if len(dig(doc, "live", "health").(map[string]any)) != 1 || !strings.Contains(a.errout, "left out") {
+			t.Errorf("%+v", a)
+		}
 		p.says["sessions.describe"] = json.RawMessage(`{"session":{"key":"agent:ops:main","hasActiveRun":false,"status":"done","lastChannel":"telegram"}}`)
 		doc = p.oc("status", "--session", "agent:ops:main", "--live", "--json").doc(t)
 		if row := dig(doc, "live", "sessions").([]any)[0].(map[string]any); row["hasActiveRun"] != false || row["lastChannel"] != "telegram" {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,6 +27,15 @@ type Process struct {
 	Environ []string // NAME=value
 	Dir     string   // working directory, "" when it is gone
 	Now     func() time.Time
+}
+
+// Signals are those that ask for an orderly end, as a terminal that is closed does too, but under nohup.
+func Signals() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
 }
 
 // Main runs one command line and gives back its exit status. The context is cancelled when the process is told to stop. Main never

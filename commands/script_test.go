@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 func program(root *Command) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), Signals()...)
 	defer stop()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	dir, _ := os.Getwd()

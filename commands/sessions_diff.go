@@ -95,8 +95,7 @@ var changes = []struct {
 func (c *Call) showDiff(sides [2]*talk, r *store.Comparison, kept []store.Difference) {
 	out := c.Out
 	for i, t := range sides {
-		line := fmt.Sprintf("%s  %s: %d entries, leaf %s", "AB"[i:i+1], t.current().String(), r.Rows[i], leafName(r.Leaf[i]))
-		out.Printf("%s\n", term.Styled(strings.TrimLeft(term.Wrap(term.Escape(line), out.Width(), "   "), " ")))
+		out.Printf("%s  %s\n   %s, leaf %s\n", "AB"[i:i+1], t.current().String(), plural(r.Rows[i], "entry", "entries"), leafName(r.Leaf[i]))
 	}
 	if r.Identical() {
 		out.Printf("\nNo difference: %d entries are in both, alike and in the same place.\n", r.Same)

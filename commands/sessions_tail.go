@@ -1,8 +1,10 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"time"
@@ -64,8 +66,11 @@ func tailSessions(ctx context.Context, c *Call) error {
 	}
 	run := func() error {
 		first, err := t.look(ctx)
+		if !t.follows && ctx.Err() == nil {
+			err = cmp.Or(t.lost(ctx), err)
+		}
 		if len(first) == 0 && err == nil && !c.JSON() && len(t.order) > 0 && !t.follows {
-			c.Out.Printf("No step was found of %s: nothing was said there, and no run left a trajectory.\n", t.by[t.order[0]].Row.Key)
+			c.Out.Printf("No step was found of %s, and no run left a trajectory.\n", t.by[t.order[0]].Row.Key)
 		}
 		for _, s := range first {
 			t.print(s)
@@ -123,6 +128,24 @@ func tailSessions(ctx context.Context, c *Call) error {
 		return failed
 	}
 	return t.end(ctx)
+}
+
+// lost says whose transcript is not there, and is an error where something else stands in its place. Before its first turn a session
+// that is followed has none.
+func (t *tail) lost(ctx context.Context) error {
+	for _, name := range t.order {
+		r := t.by[name].Row
+		one, err := r.Conversation(ctx)
+		switch {
+		case err != nil:
+			return storeError(r.Store(), err)
+		case one.Missing && one.Odd != "":
+			return storeError(r.Store(), fmt.Errorf("%s is %s, not a file", one.Path, one.Odd))
+		case one.Missing || one.Reason != store.Current:
+			t.c.Warnf("%s has no transcript: %s is not there", r.Key, t.by[name].Paths()[0])
+		}
+	}
+	return nil
 }
 
 // end says what could not be read.

@@ -20,7 +20,7 @@ func status() *Command {
 		Short: "the state at a glance, or one session and what changed about it",
 		Long: "Shows whether a gateway seems to live and how that is known, every agent with its era, rows and bytes against the limits, the sessions that say they are running with a " +
 			"verdict and its evidence, and the newest sessions. Everything is read from files, processes and the kernel; no connection is made. With --live the gateway is asked too: how it is, " +
-			"which sessions have a run at this moment, and where their answers go.\n\n" +
+			"which sessions have a run at this moment, and where their answers go. With --as only the sessions that are named keep to what it may see; rows and bytes are of all.\n\n" +
 			"With --session it shows one session, and with --changes-since what its signal log has recorded after a version, the oldest 200 events first. It says whether nothing " +
 			"changed, whether to reconcile these events, or whether there is a history gap, so that only a refresh of the whole session helps. Looking marks nothing as read. With " +
 			"--wait it returns as soon as there is an event, so that a script can wait for other sessions.",
@@ -69,12 +69,19 @@ func (c *Call) survey(ctx context.Context) (*standing, error) {
 		c.Warnf("which sessions run under ACP is unknown: %v", err)
 	}
 	for _, a := range s.agents {
-		if a.err != nil {
-			continue
+		if a.err == nil {
+			s.l.opened = append(s.l.opened, a.sessions)
 		}
-		s.l.opened = append(s.l.opened, a.sessions)
-		for i := range a.sessions.Rows {
-			r := &a.sessions.Rows[i]
+	}
+	if s.l.sight, err = c.sight(cfg, s.l.opened); err != nil {
+		return nil, err
+	}
+	for _, o := range s.l.opened {
+		for i := range o.Rows {
+			r := &o.Rows[i]
+			if !s.l.sight.lists(r) {
+				continue
+			}
 			s.newest = append(s.newest, r)
 			if status, _ := r.Text(row.Status); status == "running" {
 				s.running = append(s.running, runFacts{r, judge(ctx, c, r, s.owner)})
@@ -101,7 +108,7 @@ func showStatus(ctx context.Context, c *Call) error {
 		return err
 	}
 	if c.Bool("live") {
-		s.vitals = c.vitals(ctx, s.cfg, "")
+		s.vitals = c.vitals(ctx, s.cfg, "", s.l.sight)
 	}
 	if c.JSON() {
 		return s.answer(c)
@@ -145,6 +152,7 @@ func showStatus(ctx context.Context, c *Call) error {
 // remarks tells what the answer leaves out; it is a partial one where an agent or the signal log could not be read.
 func (s *standing) remarks(c *Call) error {
 	err := c.agentRemarks(s.cfg, s.agents)
+	s.l.sight.tell(c)
 	if s.vitals != nil && s.vitals.err != nil {
 		return s.vitals.err
 	}
@@ -301,6 +309,7 @@ func (s *standing) document(p *span.Printer) error {
 	if s.vitals != nil {
 		s.vitals.print(p)
 	}
+	s.l.sight.print(p)
 	agentFailures(s.agents).print(p)
 	p.End()
 	return nil

@@ -32,6 +32,7 @@ type vitals struct {
 	tasks  json.RawMessage // counts of background tasks
 	runs   []busy
 	more   bool // sessions beyond the pages that were looked through
+	sight  *sight
 	err    error
 }
 
@@ -70,8 +71,8 @@ func (r busy) target() string {
 
 // vitals asks the gateway: for one session where a key is given, else for all. What cannot be had is in err, so that the rest of an answer
 // can be given.
-func (c *Call) vitals(ctx context.Context, cfg *config.Config, key string) (v *vitals) {
-	v = &vitals{}
+func (c *Call) vitals(ctx context.Context, cfg *config.Config, key string, seen *sight) (v *vitals) {
+	v = &vitals{sight: seen}
 	began := c.Now()
 	if v.live, v.err = c.live(ctx, cfg, nil, gateway.Read); v.err != nil {
 		return v
@@ -123,7 +124,7 @@ func (v *vitals) scan(ctx context.Context) error {
 			return err
 		}
 		_, _ = span.Items(span.Member(got, "sessions"), 0, func(row []byte) error {
-			if r := (busy{row: row}); r.active() {
+			if r := (busy{row: row}); r.active() && v.sight.runs(r) {
 				v.runs = append(v.runs, r)
 			}
 			return nil
@@ -151,7 +152,13 @@ func (v *vitals) print(p *span.Printer) {
 		v.live.print(p)
 		p.Key("uptimeMs").Int(v.Hello.Uptime.Milliseconds())
 		p.Key("tookMs").Float(float64(v.took.Microseconds()) / 1000)
-		rawMember(p, "health", v.health)
+		if ok := span.Member(v.health, "ok"); v.sight != nil && ok != nil { // it names the newest sessions
+			p.Key("health").Object()
+			p.Key("ok").Raw(ok)
+			p.End()
+		} else {
+			rawMember(p, "health", v.health)
+		}
 		rawMember(p, "tasks", v.tasks)
 		p.Key("sessions").Array()
 		for _, r := range v.runs {

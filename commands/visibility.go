@@ -58,6 +58,20 @@ func (s *sight) lists(r *store.Row) bool {
 	return false
 }
 
+// runs tells whether the caller sees that a session has a run, and counts it where not.
+func (s *sight) runs(r busy) bool {
+	if s == nil {
+		return true
+	}
+	t := store.Sighted{Key: textIn(r.row, "key"), SpawnedBy: textIn(r.row, "spawnedBy"), Parent: textIn(r.row, "parentSessionKey")}
+	t.Agent, _, _ = row.Parse(t.Key)
+	if s.Lists(t) == store.Seen {
+		return true
+	}
+	s.hidden++
+	return false
+}
+
 // hears tells whether the caller sees what the signal log says of a session, and counts it where not.
 func (s *sight) hears(key, agent string) bool {
 	return s == nil || s.counts(store.Sighted{Key: key, Agent: agent})

@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,8 +16,8 @@ func TestVisibility(t *testing.T) {
 	const me, child, other, far = "agent:main:explicit:me", "agent:main:subagent:child", "agent:main:explicit:other", "agent:work:main"
 	state := t.TempDir()
 	for agent, rows := range map[string]string{
-		"main": fmt.Sprintf(`{%[1]q:{"sessionId":"a","updatedAt":%[4]d},%[2]q:{"sessionId":"b","updatedAt":%[4]d,"spawnedBy":%[1]q},%[3]q:{"sessionId":"c","updatedAt":%[4]d}}`, me, child, other, fixtures.Now-1000),
-		"work": fmt.Sprintf(`{%q:{"sessionId":"d","updatedAt":%d}}`, far, fixtures.Now-1000),
+		"main": fmt.Sprintf(`{%[1]q:{"sessionId":"a","updatedAt":%[4]d},%[2]q:{"sessionId":"b","updatedAt":%[4]d,"spawnedBy":%[1]q,"status":"running"},%[3]q:{"sessionId":"c","updatedAt":%[4]d,"status":"running"}}`, me, child, other, fixtures.Now-1000),
+		"work": fmt.Sprintf(`{%q:{"sessionId":"d","updatedAt":%d,"status":"running"}}`, far, fixtures.Now-1000),
 	} {
 		lines(t, filepath.Join(state, "agents", agent, "sessions", "sessions.json"), rows)
 	}
@@ -41,7 +42,28 @@ func TestVisibility(t *testing.T) {
 		if left := 4 - len(c.seen); (left > 0) != strings.Contains(a.errout, "left out") {
 			t.Errorf("%s: %d are left out: %s", c.tools, left, a.errout)
 		}
+		a = at(t, state, "status", "--as", me, "--json")
+		var named []string
+		for _, part := range []string{"running", "newest"} {
+			rows, _ := dig(a.doc(t), part).([]any)
+			for _, r := range rows {
+				key, _ := dig(r, "key").(string)
+				named = append(named, part+" "+key)
+			}
+		}
+		var rows []string
+		for _, key := range c.seen {
+			if rows = append(rows, "newest "+key); key != me {
+				rows = append(rows, "running "+key)
+			}
+		}
+		same(t, c.tools+": status", sorted(named...), sorted(rows...))
+		mode, _ = dig(a.doc(t), "visibility", "mode").(string)
+		want(t, "mode of status", mode, c.mode)
 		for _, key := range []string{me, child, other, far} {
+			if said := at(t, state, "status", "--as", me); strings.Contains(said.out, key) != slices.Contains(c.seen, key) {
+				t.Errorf("%s: status and %s:\n%s", c.tools, key, said.out)
+			}
 			exit := ExitFailed
 			for _, s := range c.seen {
 				if s == key {

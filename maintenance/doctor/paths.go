@@ -101,6 +101,9 @@ func (x *exam) paths(s *site) {
 			f.Code, f.Evidence = TranscriptEmpty, []string{"no line of it is a message"}
 		case a != nil:
 			f.Code, f.Evidence = TranscriptMissing, []string{"there is no such file"}
+			if _, err := os.Lstat(r.File); err == nil {
+				f.Evidence[0] = "it is a link that leads nowhere"
+			}
 		default:
 			if what := notFile(r.File); what != "" {
 				f.Code, f.Evidence = TranscriptNoFile, []string{"it is " + what}

@@ -2,6 +2,7 @@ package jsonfile
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,8 +18,13 @@ func TestShortCutsOfNames(t *testing.T) {
 		".jsonl", ".json", ".lock", ".LOC\u212a", ".tmp", ".TMP", ".zst", ".", "7", "a", "\n", "\xff", "sessions.json", strings.Repeat("f", 32), ".checkpoint.", ".trajectory",
 	})
 	classes := map[Class]bool{}
+	whole := rapid.SampledFrom([][]string{{u, ".jsonl"}, {u, ".jsonl", ".lock"}, {u, ".jsonl", ".reset.", "2026-01-02T03-04-05.678Z"}, {u, ".trajectory", ".jsonl"}, {u, ".checkpoint.", u, ".jsonl"}, {"sessions.json", ".", "7", ".", u, ".tmp"}, {"sessions.json"}})
 	rapid.Check(t, func(rt *rapid.T) {
-		name := strings.Join(rapid.SliceOfN(parts, 1, 7).Draw(rt, "parts"), "")
+		drawn := append(slices.Clone(whole.Draw(rt, "whole")), rapid.SliceOfN(parts, 0, 2).Draw(rt, "behind")...)
+		if rapid.Bool().Draw(rt, "loose") {
+			drawn = rapid.SliceOfN(parts, 1, 7).Draw(rt, "parts")
+		}
+		name := strings.Join(drawn, "")
 		want := plainName(name, stamp)
 		if got := NameOf(name, "sessions.json"); got.Class != want.Class || got.Session != want.Session || got.Reason != want.Reason || got.Zstd != want.Zstd {
 			rt.Fatalf("%q: got %+v, want %+v", name, got, want)

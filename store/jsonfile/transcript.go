@@ -1,6 +1,7 @@
 package jsonfile
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -78,6 +79,10 @@ func (p Place) Find(e *row.Entry) (c Candidate, info os.FileInfo, missing bool) 
 		info, err := os.Stat(all[i].Path)
 		switch {
 		case err != nil:
+			if odd == nil && isLink(all[i].Path) {
+				all[i].Odd = "a link that leads nowhere"
+				odd = &all[i]
+			}
 		case info.Mode().IsRegular():
 			return all[i], info, false
 		case odd == nil:
@@ -92,6 +97,11 @@ func (p Place) Find(e *row.Entry) (c Candidate, info os.FileInfo, missing bool) 
 		return Candidate{}, nil, true
 	}
 	return all[0], nil, true
+}
+
+func isLink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
 var agentFile = regexp.MustCompile(`[/\\]agents[/\\]([^/\\]+)[/\\]sessions[/\\][^/\\]+$`)
