@@ -40,7 +40,8 @@ func TestNamed(t *testing.T) {
 		},
 		"and one that stays keeps it": {
 			`"sessionId":"s1","sessionFile":"sub/s1.jsonl"`,
-			[]string{talk("sub/s1.jsonl", old), sized("sub/s1.trajectory.jsonl", old, 9)}, nil,
+			[]string{talk("sub/s1.jsonl", old), sized("sub/s1.trajectory.jsonl", old, 9)},
+			nil,
 		},
 		"its own file keeps what lies beside it": {
 			`"sessionId":"s1"`, []string{talk("s1.jsonl", old), sized("s1.trajectory-path.json", old, 9)}, nil,

@@ -79,9 +79,9 @@ func TestRandomCleanups(t *testing.T) {
 			}
 		}
 		if d.Run != nil {
-			f := FactsOf(d.Run, "")
+			f := FactsOf(d.Run, filepath.Join(root, ".openclaw"))
 			if f.Rows != facts.Rows || f.Files != facts.Files || f.Store != index || f.Agent != "main" {
-				rt.Fatalf("the manifest says %+v, the actions %+v", f, facts)
+				rt.Fatalf("the manifest says %+v, the actions %+v in %s", f, facts, index)
 			}
 			if is, _ := d.Freed(); is != freed {
 				rt.Fatalf("%d bytes are said to be freed, the actions freed %d", is, freed)
