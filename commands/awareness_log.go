@@ -23,8 +23,8 @@ func awarenessLog() *Command {
 		Flags: []Flag{
 			{Name: "session", Value: "KEY", Help: "only those of this session"},
 			{Name: "agent", Value: "ID", Help: "only those of this agent's sessions"},
-			{Name: "kind", Value: "KIND", Repeatable: true, Help: "only those of this kind, or of one of these", Takes: "a kind such as " + awareness.GoalChanged, Check: isWord},
-			{Name: "actor", Value: "TYPE", Help: "only those that such an actor caused: human, agent, system"},
+			{Name: "kind", Value: "KIND", Repeatable: true, Help: "only those of this kind, or of one of these, whichever it is", Choices: awareness.Kinds(), Takes: "a kind such as " + awareness.GoalChanged, Check: isWord},
+			{Name: "actor", Value: "TYPE", Help: "only those that such an actor caused", Choices: []string{"human", "agent", "system"}, Takes: "a type of actor such as human", Check: isWord},
 			{Name: "actor-id", Value: "ID", Help: "only those that this actor caused, such as a session key"},
 			{Name: "since", Value: "TIME", Help: "only those at this time or later", Takes: momentHelp, Check: isMoment},
 			{Name: "until", Value: "TIME", Help: "only those before this time", Takes: momentHelp, Check: isMoment},

@@ -25,7 +25,7 @@ func awarenessRecord() *Command {
 			"A gateway that runs does not learn of it at once: it tells watchers at its next start, or when it records an event of that session itself. The summary is one short line that says what happened, " +
 			"never the content of a message.",
 		Flags: []Flag{
-			{Name: "kind", Value: "KIND", Help: "what happened; only human_direct_message, upstream_missing and goal_changed are told to watchers", Takes: "a kind such as " + awareness.GoalChanged, Check: isName},
+			{Name: "kind", Value: "KIND", Help: "what happened; only human_direct_message, upstream_missing and goal_changed are told to watchers", Choices: awareness.Kinds(), Takes: "a kind such as " + awareness.GoalChanged, Check: isName},
 			{Name: "actor", Value: "TYPE", Help: "who did it; else human for a human_direct_message, system for others", Choices: []string{"human", "agent", "system"}},
 			{Name: "actor-id", Value: "ID", Help: "which one, such as a session key; a watcher of that key is not told. For an agent it is else OC_SESSION", Takes: nameTakes, Check: isName},
 			{Name: "summary", Value: "TEXT", Help: "what happened, in one short line", Takes: "one line of 1 to 300 characters", Check: isSummary},

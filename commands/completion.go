@@ -58,6 +58,11 @@ func states(root *Command) []state {
 				s.moves = append(s.moves, choice{alias, sub.Short})
 			}
 		}
+		if cmd.explains() {
+			for _, sub := range shownSubs(root) {
+				s.moves = append(s.moves, choice{sub.Name, sub.Short})
+			}
+		}
 		s.flags = shownFlags(cmd.Flags)
 		for _, slot := range cmd.slots() {
 			for _, word := range slot.literals {
@@ -110,6 +115,11 @@ func (f *Flag) isPath() bool {
 // canonicalMoves maps "path word" to the path of the command; aliases lead to the same place.
 func canonicalMoves(root *Command) (moves [][2]string) {
 	root.walk(func(path []*Command) {
+		if cmd := path[len(path)-1]; cmd.explains() {
+			for _, sub := range shownSubs(root) {
+				moves = append(moves, [2]string{words(path) + " " + sub.Name, words(path[:1]) + " " + sub.Name})
+			}
+		}
 		for _, sub := range shownSubs(path[len(path)-1]) {
 			for _, name := range append([]string{sub.Name}, sub.Aliases...) {
 				moves = append(moves, [2]string{words(path) + " " + name, words(path) + " " + sub.Name})
@@ -118,6 +128,9 @@ func canonicalMoves(root *Command) (moves [][2]string) {
 	})
 	return moves
 }
+
+// explains says whether the words after a command are those of another one, as after help.
+func (c *Command) explains() bool { return c.Args == "[COMMAND...]" }
 
 // value is a flag whose value can be completed: a shell pattern for "path flag", and what to offer.
 type value struct {

@@ -37,7 +37,7 @@ func sessionsCleanup() *Command {
 			{Name: "active-key", Value: "KEY", Repeatable: true, Help: "a session that is in use and stays"},
 			{Name: "cron", Help: "also apply cron.sessionRetention to the runs of cron jobs"},
 			{Name: "older-than", Value: "DURATION", Help: "by hand: sessions not written for so long; units ms, s, m, h, d, w", Takes: "a positive duration such as 30d or 12h", Check: isSomeTime},
-			{Name: "kind", Value: "KIND", Repeatable: true, Help: "by hand: sessions of this kind", Takes: "one of " + strings.Join(kinds, ", "), Check: func(s string) bool { return slices.Contains(kinds, s) }},
+			{Name: "kind", Value: "KIND", Repeatable: true, Help: "by hand: sessions of this kind", Choices: kinds},
 			{Name: "empty", Help: "by hand: sessions without any message"},
 			{Name: "include-protected", Help: "with --older-than, --kind or --empty: take protected sessions too"},
 			{Name: "keep-unlinked", Help: "leave transcripts that no session names where they are"},

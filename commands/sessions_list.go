@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -27,7 +26,7 @@ func sessionsList() *Command {
 			agentFlag, allAgentsFlag, storeFlag,
 			{Name: "active", Value: "MINUTES", Help: "only those written in the last minutes", Takes: "a positive number of minutes, for example --active 30", Check: IsMinutes},
 			{Name: "limit", Value: "N|all", Default: "100", Help: "how many to show", Takes: `a positive whole number or "all", for example --limit 25`, Check: IsCountOrAll},
-			{Name: "kind", Value: "KIND", Repeatable: true, Help: "only those of this kind, or of one of these", Takes: "one of " + strings.Join(kinds, ", "), Check: func(s string) bool { return slices.Contains(kinds, s) }},
+			{Name: "kind", Value: "KIND", Repeatable: true, Help: "only those of this kind, or of one of these", Choices: kinds},
 			{Name: "label", Value: "TEXT", Takes: "a label", Check: isSomething, Help: "only those with exactly this label"},
 			{Name: "search", Value: "TEXT", Help: "only those with this text in key, id, label, name, subject or model"},
 			{Name: "archived", Help: "only archived ones"},

@@ -30,7 +30,7 @@ func sessionsSearch() *Command {
 			{Name: "ignore-case", Help: "capitals and small letters are the same"},
 			{Name: "case-sensitive", Help: "they are not"},
 			agentFlag, allAgentsFlag, storeFlag,
-			{Name: "kind", Value: "KIND", Repeatable: true, Help: "only in sessions of this kind, or of one of these", Takes: "one of " + strings.Join(kinds, ", "), Check: func(s string) bool { return slices.Contains(kinds, s) }},
+			{Name: "kind", Value: "KIND", Repeatable: true, Help: "only in sessions of this kind, or of one of these", Choices: kinds},
 			{Name: "since", Value: "TIME", Help: "only what was written at this time or later", Takes: momentHelp, Check: isMoment},
 			{Name: "limit", Value: "N|all", Default: "50", Help: "how many to show, the newest", Takes: `a positive whole number or "all", for example --limit 25`, Check: IsCountOrAll},
 			{Name: "files-with-matches", Help: "name the transcripts that hold it, instead of the places"},

@@ -33,7 +33,7 @@ func sessionsStats() *Command {
 			{Name: "tz", Value: "ZONE", Help: "the time zone of days, without it the local one", Takes: "a time zone such as Europe/Vienna or UTC", Check: isZone},
 			{Name: "limit", Value: "N|all", Default: "20", Help: "how many models and sessions to show, the costliest", Takes: `a positive whole number or "all", for example --limit 25`, Check: IsCountOrAll},
 			agentFlag, allAgentsFlag, storeFlag,
-			{Name: "kind", Value: "KIND", Repeatable: true, Help: "only sessions of this kind, or of one of these", Takes: "one of " + strings.Join(kinds, ", "), Check: func(s string) bool { return slices.Contains(kinds, s) }},
+			{Name: "kind", Value: "KIND", Repeatable: true, Help: "only sessions of this kind, or of one of these", Choices: kinds},
 			{Name: "csv", Help: "comma-separated values instead of tables"},
 			asFlag,
 			{Name: "bytes", Help: "where the space goes instead: fields of rows, kinds of content, images, repeated messages"},
