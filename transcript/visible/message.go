@@ -63,7 +63,7 @@ func (v View) Show(message []byte) ([]byte, Changed) {
 			v.field(&o, name, false, &c)
 		}
 	}
-	v.names(&o, &c, "content", "text", "command", "output", "summary", "errorMessage", "errorBody")
+	v.names(&o, &c, 0, marks, "content", "text", "command", "output", "summary", "errorMessage", "errorBody")
 	return o.append(nil), c
 }
 
@@ -110,10 +110,10 @@ func (v View) block(raw []byte, prose bool, c *Changed, depth int) []byte {
 		return v.value("", raw, c, depth)
 	}
 	if span.KindOf(raw) != span.Object {
-		if s, ok := span.Text(raw); ok && !v.Upstream {
-			return span.Quote(nil, v.text(s, false, c))
+		if v.Upstream {
+			return raw
 		}
-		return raw
+		return v.value("", raw, c, depth)
 	}
 	o := parseObject(raw)
 	v.field(&o, "text", prose && o.is("type", "text"), c)
@@ -151,7 +151,7 @@ func (v View) block(raw []byte, prose bool, c *Changed, depth int) []byte {
 			o.set("content", array(blocks))
 		}
 	}
-	v.names(&o, c, "text", "thinking", "partialJson", "data", "content", "arguments", "input", "args", "details")
+	v.names(&o, c, depth, "text", "thinking", "partialJson", "data", "content", "arguments", "input", "args", "details")
 	return o.append(nil)
 }
 

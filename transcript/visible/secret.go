@@ -81,21 +81,38 @@ func (v View) name(s string, c *Changed) string {
 	return t
 }
 
-// names masks the texts among the members of a message or a block that are none
-// of those.
-func (v View) names(o *object, c *Changed, those ...string) {
+// names masks the other members of a message or a block, those that nobody here
+// knows among them: texts, what holds some, and their names. Of those that are shown already
+// it masks what is neither a text nor, of these, a list or an object that has a
+// form of its own.
+func (v View) names(o *object, c *Changed, depth int, shown ...string) {
 	if v.Upstream {
 		return
 	}
 	for i := range *o {
 		p := &(*o)[i]
-		if s, ok := span.Text(p.val); ok && !slices.Contains(those, p.name) {
+		kind := span.KindOf(p.val)
+		if slices.Contains(shown, p.name) && (kind == span.String || kind == span.Array && p.name == "content" || slices.Contains(formed[:], p.name)) {
+			continue
+		}
+		switch {
+		case kind == span.String && !secretName(p.name):
+			s, _ := span.Text(p.val)
 			if t := v.name(s, c); t != s {
 				p.val = span.Quote(nil, t)
 			}
+		case kind == span.String || kind == span.Array || kind == span.Object:
+			p.val = v.value(p.name, p.val, c, depth+1)
 		}
+		p.name = v.name(p.name, c)
 	}
 }
+
+// formed are the members whose lists and objects are shown in a way of their own.
+var formed = [...]string{"arguments", "input", "args", "details", marks}
+
+// marks is the member with what OpenClaw knows of where a message stood.
+const marks = "__openclaw"
 
 // RedactValue masks what looks like a credential in a raw JSON value: in every
 // text, and whole where the name of a member says that it is one. The result is
