@@ -3,6 +3,7 @@ package maintenance
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -102,6 +103,17 @@ func faultyVerbs(ctx context.Context, at time.Time) []faultyVerb {
 		}},
 		{"patch", Alone(), func(string) func(*Snapshot) (*Plan, error) {
 			return func(s *Snapshot) (*Plan, error) { return Change(s, "agent:ops:a", Patch{Pin: true}, at) }
+		}},
+		{"compact", Alone(), func(folder string) func(*Snapshot) (*Plan, error) {
+			return func(s *Snapshot) (*Plan, error) {
+				path := filepath.Join(folder, "sessions", liveID+".jsonl")
+				info, err := os.Lstat(path)
+				if err != nil {
+					return nil, err
+				}
+				content := func(w io.Writer) error { _, err := io.WriteString(w, "{}\n{\"type\":\"compaction\"}\n"); return err }
+				return Shorten(s, "agent:ops:a", Shortening{Path: path, Info: info, Content: content, Summary: true, Tokens: 7, Known: true}, at)
+			}
 		}},
 		{"remove the agent", Alone(), func(folder string) func(*Snapshot) (*Plan, error) {
 			return func(s *Snapshot) (*Plan, error) {
