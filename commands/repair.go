@@ -18,7 +18,7 @@ func repairs() *Command {
 		Name:  "repair",
 		Short: "mend what needs to be told how",
 		Long:  "What oc doctor finds and --fix cannot mend by itself, because only a person knows what is right. Each repair is a plan: --dry-run shows it, oc undo takes it back.",
-		Sub:   []*Command{repairIndex(), repairPaths()},
+		Sub:   []*Command{repairIndex(), repairPaths(), repairTranscript()},
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 // relies on their stamps, which are looked at right before each is touched.
 const mostLocks = 512
 
-// guard takes OpenClaw's locks of the transcripts that steps move or remove,
-// in the form that it respects (spec/file-store.md 5.5, release 2026.7.35), so
+// guard takes OpenClaw's locks of the transcripts that steps move, remove or
+// replace, in the form that it respects (spec/file-store.md 5.5, release 2026.7.35), so
 // that no turn begins in one meanwhile. One that somebody else has got by now
 // is a journal.ErrChanged: the plan is made again and leaves it. Where a
 // directory goes with all that is in it no lock can be put into it.
@@ -62,9 +62,9 @@ func (w *Worker) guard(steps []journal.Step) func() (func(), error) {
 	}
 }
 
-// guarded is the transcript that a step takes away or brings back; "" for none.
+// guarded is the transcript that a step takes away, brings back or writes anew; "" for none.
 func guarded(s *journal.Step) string {
-	if s.Kind != journal.Move && s.Kind != journal.Remove {
+	if s.Kind != journal.Move && s.Kind != journal.Remove && s.Kind != journal.Replace {
 		return ""
 	}
 	for _, path := range []string{s.Path, s.To} {

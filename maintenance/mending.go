@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"oc/store/jsonfile"
@@ -120,13 +119,3 @@ func (m *Mending) Note(format string, args ...any) {
 
 // Plan is what has come together.
 func (m *Mending) Plan() *Plan { return m.d.plan() }
-
-// transcriptsReplaced are the transcripts that a plan replaces.
-func (p *Plan) transcriptsReplaced() (paths []string) {
-	for i := range p.Actions {
-		if a := &p.Actions[i]; a.Kind == Replace && a.Applies && a.Class == jsonfile.Live && strings.HasSuffix(a.Target, ".jsonl") {
-			paths = append(paths, a.Target)
-		}
-	}
-	return paths
-}

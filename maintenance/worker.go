@@ -240,11 +240,6 @@ func (w *Worker) apply(ctx context.Context, j *journal.Journal, d *Done) (err er
 	if err := w.free(d); err != nil {
 		return err
 	}
-	giveBack, err := w.hold(d.Plan)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, giveBack()) }()
 	steps, of, err := w.steps(d)
 	if err != nil {
 		return err
@@ -461,7 +456,10 @@ func (w *Worker) steps(d *Done) (steps []journal.Step, of map[string]*Action, er
 			}
 			if a.info != nil {
 				stamp := journal.StampOf(a.info)
-				s.Expect = &stamp
+				if s.Expect = &stamp; a.Kind == Replace && a.Class == jsonfile.Live {
+					// A repair is no sign of life: only the reader that knows the file by its time is told.
+					s.Time = stamp.MTime + int64(time.Millisecond)
+				}
 			}
 			add(s, a)
 		}

@@ -29,8 +29,6 @@ type Options struct {
 	// called from several goroutines. Both may be nil.
 	Sized    func(Size)
 	Progress func(done, total int64)
-
-	locksToo bool // what is mended, dead locks go with it
 }
 
 // Size is how much there is to look at.

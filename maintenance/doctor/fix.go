@@ -121,14 +121,13 @@ func Fix(ctx context.Context, o Options, codes []Code, w *maintenance.Worker, dr
 	}
 	first, rest := []Code{}, []Code{}
 	for _, c := range codes {
-		if o.locksToo = o.locksToo || isLock(c); isLock(c) || c == ModeOpen {
+		if isLock(c) || c == ModeOpen {
 			first = append(first, c)
 		} else {
 			rest = append(rest, c)
 		}
 	}
-	// Dead locks go first: a transcript is written under its lock. So do modes:
-	// a run changes a file once.
+	// Modes go first, because a run changes a file once, and so do dead locks.
 	for _, part := range [][]Code{first, rest} {
 		o.Only = part
 		seen := map[string]bool{}

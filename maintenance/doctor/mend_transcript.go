@@ -3,6 +3,7 @@ package doctor
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,11 +11,14 @@ import (
 	"hash/maphash"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"oc/config"
 	"oc/maintenance"
+	"oc/store"
 	"oc/store/lock"
 	"oc/store/row"
 	"oc/store/span"
@@ -27,12 +31,14 @@ import (
 type cure struct {
 	path   string
 	wants  map[transcript.Code]bool
+	met    map[transcript.Code]bool // what was found at first
 	now    time.Time
 	layers [][]maintenance.Splice
 	did    []string
 
 	text io.ReaderAt // the transcript as mended so far
 	size int64
+	left []transcript.Finding // what stays
 }
 
 // curable are the codes of what a cure mends.
@@ -61,6 +67,10 @@ func (c *cure) work(f *os.File, size int64) error {
 	if err != nil {
 		return err
 	}
+	c.met = map[transcript.Code]bool{}
+	for _, x := range found {
+		c.met[x.Code] = true
+	}
 	before, err := c.heard(tree)
 	if err != nil {
 		return err
@@ -85,6 +95,7 @@ func (c *cure) work(f *os.File, size int64) error {
 			return fmt.Errorf("line %d would still be %s afterwards", x.At.Line, x.Code)
 		}
 	}
+	c.left = found
 	after, err := c.heard(tree)
 	if err != nil {
 		return err
@@ -445,7 +456,7 @@ func (r *repair) replace(c *cure) error {
 		return err
 	}
 	if why := r.inUse(c.path, info); why != "" {
-		return fmt.Errorf("somebody may be writing it: %s", why)
+		return &InUse{c.path, why}
 	}
 	f, err := openFile(c.path)
 	if err != nil {
@@ -460,12 +471,59 @@ func (r *repair) replace(c *cure) error {
 	}
 	code := ""
 	for _, k := range curable {
-		if c.wants[k] && code == "" {
+		if c.wants[k] && c.met[k] && code == "" {
 			code = string(k)
 		}
 	}
 	r.m.Replace(c.path, info, maintenance.SplicedFile(c.path, c.layers...), maintenance.Rule(code), list(c.did))
 	return nil
+}
+
+// InUse is a transcript that is left as it is, because somebody may be writing
+// it, or hold it in another way.
+type InUse struct{ Path, Why string }
+
+func (e *InUse) Error() string {
+	return fmt.Sprintf("%s is left as it is: %s", e.Path, e.Why)
+}
+
+// RepairTranscript mends all that oc can mend in one transcript: it is written
+// anew beside, with every line that nothing is wrong with as it was, and put in
+// its place. Left are the findings that stay. The error in it is an *InUse, or
+// says that mending would lose a message.
+func RepairTranscript(ctx context.Context, o Options, path string, w *maintenance.Worker, dry bool) Mended {
+	home := store.Target{Agent: o.Config.DefaultAgent(), Index: filepath.Join(filepath.Dir(path), config.StoreFile)}
+	out := Mended{Store: home.Index}
+	policy := maintenance.Alone()
+	policy.Beside = true
+	plan := func(s *maintenance.Snapshot) (*maintenance.Plan, error) {
+		r := &repair{x: newExam(ctx, o), m: maintenance.Mend(s, o.Now)}
+		for _, code := range curable {
+			if err := r.transcript(Finding{Code: Code(code), Subject: Subject{File: path}}); err != nil {
+				return nil, err
+			}
+		}
+		c := r.cures[path]
+		if err := r.replace(c); err != nil {
+			return nil, err
+		}
+		out.Left = nil
+		for _, f := range c.left {
+			k := r.x.checks[Code(f.Code)]
+			x := Finding{Code: k.Code, Severity: k.Severity, Subject: Subject{File: path, Line: f.At.Line, Byte: -1, Entry: f.ID}, Remedy: k.Remedy, Command: k.Command}
+			out.Left = append(out.Left, Left{x, k.Says})
+		}
+		return r.m.Plan(), ctx.Err()
+	}
+	if !dry {
+		out.Done, out.Err = w.Apply(ctx, home, policy, plan)
+		return out
+	}
+	out.Done = &maintenance.Done{}
+	if out.Done.Snapshot, out.Err = maintenance.Take(ctx, o.Config, home, policy, o.Machine, o.Now); out.Err == nil {
+		out.Done.Plan, out.Err = plan(out.Done.Snapshot)
+	}
+	return out
 }
 
 // inUse says why a file must be left alone; "" where nobody seems to write it.
@@ -476,13 +534,8 @@ func (r *repair) inUse(path string, info os.FileInfo) string {
 	case names(info) > 1:
 		return fmt.Sprintf("it has %d names", names(info))
 	}
-	if l := lock.Look(path+lock.Suffix, r.x.Machine, r.x.Now); l.State != lock.Free {
-		if l.State.Holds() {
-			return "it is locked"
-		}
-		if !r.x.locksToo {
-			return "a lock is left of it; oc doctor --fix takes it away"
-		}
+	if l := lock.Look(path+lock.Suffix, r.x.Machine, r.x.Now); l.State.Holds() {
+		return "it is locked: " + strings.Join(l.Evidence, "; ")
 	}
 	if r.x.Now.UnixMilli()-info.ModTime().UnixMilli() < recent {
 		return "it was written in the last five minutes"

@@ -38,9 +38,10 @@ func lineCheck(code transcript.Code, s Severity, says, matters, command string) 
 }
 
 const (
-	lineLost = "OpenClaw passes over the line without a word: what stands in it is not in the conversation any more."
-	refused  = "Providers refuse such a conversation; OpenClaw mends it in memory where it can, at every turn anew."
-	byHand   = "oc sessions history KEY --all-branches shows what is there; mend the file while OpenClaw is down"
+	lineLost  = "OpenClaw passes over the line without a word: what stands in it is not in the conversation any more."
+	refused   = "Providers refuse such a conversation; OpenClaw mends it in memory where it can, at every turn anew."
+	repairOne = "oc repair transcript FILE mends it"
+	byHand    = "oc sessions history KEY --all-branches shows what is there; mend the file while OpenClaw is down"
 )
 
 var transcriptFamily = Family{
@@ -57,24 +58,24 @@ var transcriptFamily = Family{
 			Says:    "a transcript was written while it was read",
 			Matters: "A session is at work there; what is said of its end may be over by now.",
 		},
-		lineCheck(transcript.NotJSON, Error, "a line of a transcript is not JSON", lineLost, byHand),
-		lineCheck(transcript.NUL, Error, "a line of a transcript holds NUL bytes", lineLost, byHand),
+		lineCheck(transcript.NotJSON, Error, "a line of a transcript is not JSON", lineLost, repairOne),
+		lineCheck(transcript.NUL, Error, "a line of a transcript holds NUL bytes", lineLost, repairOne),
 		lineCheck(transcript.NULTail, Error, "a transcript ends in NUL bytes alone", "A write was cut short. Some releases refuse the file from then on, others append behind the NUL bytes and lose that line too.", byHand),
 		lineCheck(transcript.TornTail, Warn, "the last line of a transcript is cut", "A write was cut short: that one entry is lost, those before it are whole.", byHand),
 		lineCheck(transcript.NoBreak, Info, "the last line of a transcript has no line break", "It is whole; the next write puts the line break first.", ""),
-		lineCheck(transcript.NotObject, Error, "a line of a transcript is JSON but no object", lineLost, byHand),
+		lineCheck(transcript.NotObject, Error, "a line of a transcript is JSON but no object", lineLost, repairOne),
 		lineCheck(transcript.DamagedRow, Error, "a row of a database cannot be read", "The entry is lost from the conversation.", byHand),
-		lineCheck(transcript.BOM, Warn, "a transcript begins with a byte order mark", "OpenClaw does not recognise the header behind it and makes a copy of the file at the next start.", byHand),
+		lineCheck(transcript.BOM, Warn, "a transcript begins with a byte order mark", "OpenClaw does not recognise the header behind it and makes a copy of the file at the next start.", repairOne),
 		lineCheck(transcript.CRLF, Info, "a transcript has the line ends of Windows", "OpenClaw reads them like others.", ""),
 		lineCheck(transcript.BadUTF8, Warn, "a line of a transcript is not UTF-8", "The bytes are shown as a replacement character, and are gone when OpenClaw writes the line anew.", byHand),
 		lineCheck(transcript.NoHeader, Error, "a transcript has no header", "OpenClaw takes the whole file for damaged, copies it and begins with a new header.", byHand),
-		lineCheck(transcript.LateHeader, Warn, "a transcript's header is not its first record", "OpenClaw takes the file for damaged, copies it and writes it anew.", byHand),
+		lineCheck(transcript.LateHeader, Warn, "a transcript's header is not its first record", "OpenClaw takes the file for damaged, copies it and writes it anew.", repairOne),
 		lineCheck(transcript.SecondHeader, Warn, "a transcript has more than one header", "Two conversations may have been written into one file; only the first header counts.", byHand),
 		lineCheck(transcript.BadHeader, Error, "a transcript's header has no id", "OpenClaw takes the whole file for damaged, copies it and begins with a new header.", byHand),
 		lineCheck(transcript.OldVersion, Info, "a transcript is of an old version", "OpenClaw rewrites it when it opens it, in a straight line: branches are lost then.", ""),
 		lineCheck(transcript.NewVersion, Warn, "a transcript is of a version that oc does not know", "A newer release wrote it; an older one may misread it.", "do not go back to an older release"),
-		lineCheck(transcript.NoMessage, Error, "a message row holds no message", "OpenClaw fails on it when it builds the context: the session cannot go on.", byHand),
-		lineCheck(transcript.BadRole, Warn, "a message has no role", "OpenClaw drops the row before a run, and with it all that came before.", byHand),
+		lineCheck(transcript.NoMessage, Error, "a message row holds no message", "OpenClaw fails on it when it builds the context: the session cannot go on.", repairOne),
+		lineCheck(transcript.BadRole, Warn, "a message has no role", "OpenClaw drops the row before a run, and with it all that came before.", repairOne),
 		lineCheck(transcript.NoID, Info, "an entry has no id", "OpenClaw passes over it.", ""),
 		lineCheck(transcript.BlankUser, Info, "a user's message is blank", "OpenClaw puts a word in its place before a run.", ""),
 		lineCheck(transcript.EmptyFailure, Info, "an answer failed before it said anything", "OpenClaw puts a word in its place before a run.", ""),

@@ -18,6 +18,7 @@ func (s *Step) append(b []byte) ([]byte, error) {
 	b = quote(append(b, `,"path":`...), s.Path)
 	b = texts(b, `,"to":`, s.To)
 	b = number(b, `,"mode":`, uint64(s.Mode))
+	b = signed(b, `,"time":`, s.Time)
 	b = texts(b, `,"hook":`, s.Hook)
 	var err error
 	for _, x := range []struct {

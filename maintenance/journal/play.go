@@ -112,7 +112,7 @@ func (j *Journal) doReplace(r *Run, s *Step, now Stamp) error {
 		return fmt.Errorf("%w: %s", ErrChanged, difference(now, s.Before))
 	}
 	like := s.Before
-	like.MTime = 0
+	like.MTime = s.Time
 	return j.swap(s.Path, s.Temp, j.newBytes(r, s), like, now, s.Before.SHA256)
 }
 

@@ -39,6 +39,8 @@ type Step struct {
 	To    string      `json:"to,omitempty"`
 	Mode  fs.FileMode `json:"mode,omitempty"` // for Create (0: 0600) and Chmod
 
+	Time int64 `json:"time,omitempty"` // of a Replace: the modification time that the file gets, in nanoseconds since 1970; 0: that of the writing
+
 	// Content writes what the file shall hold. It is called once, before anything changes, and may stream.
 	Content func(w io.Writer) error `json:"-"`
 	// Expect is what the file was when the step was planned; nil: whatever is found. A SHA256 in it is checked too.
