@@ -102,7 +102,8 @@ func runDoctor(ctx context.Context, c *Call) error {
 // patients are the stores that are looked at: those that the flags name, else every agent's, also of agents that are on disk only.
 func (c *Call) patients(cfg *config.Config) ([]store.Target, error) {
 	all := !c.Given("agent") && !c.Given("store")
-	targets, err := c.targets(cfg, all || c.Bool("all-agents"))
+	has := find(c.Path[len(c.Path)-1].Flags, "--all-agents") != nil // oc repair paths has not
+	targets, err := c.targets(cfg, all || has && c.Bool("all-agents"))
 	if all {
 		targets = append(targets, store.StrangerTargets(cfg)...)
 	}

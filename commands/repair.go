@@ -59,6 +59,9 @@ func runRepairPaths(ctx context.Context, c *Call) error {
 	if from == filepath.Dir(from) {
 		return Usagef("--from %s: every path lies below it", from)
 	}
+	if err := c.knows(cfg); err != nil {
+		return err
+	}
 	targets, err := c.patients(cfg)
 	if err != nil {
 		return err

@@ -41,6 +41,9 @@ func TestRepairPaths(t *testing.T) {
 		return ocRun(t, state, env, append([]string{"--state-dir", state, "--offline"}, args...)...)
 	}
 	before := newer(t, state)
+	if a := oc("repair", "paths", "--from", old, "--to", state, "--dry-run", "--agent", "main"); a.exit != ExitDone || newer(t, state) != before || !strings.Contains(a.out, "3 changes would be made") {
+		t.Fatalf("of one agent: exit %d\n%s%s", a.exit, a.out, a.errout)
+	}
 	if a := oc("repair", "paths", "--from", old, "--to", state, "--dry-run"); a.exit != ExitDone || newer(t, state) != before || !strings.Contains(a.out, "3 changes would be made") {
 		t.Fatalf("dry run: exit %d\n%s%s", a.exit, a.out, a.errout)
 	}

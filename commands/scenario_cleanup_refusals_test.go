@@ -312,8 +312,12 @@ func TestVerbsWithoutConfiguration(t *testing.T) {
 	write(t, filepath.Join(state, "openclaw.json"), "{broken")
 	before := ownless(t, state)
 	for _, args := range [][]string{
-		{"sessions", "delete", "nothing", "--yes"}, {"sessions", "archive", "nothing"}, {"sessions", "restore", "nothing"},
-		{"sessions", "reset", "nothing"}, {"sessions", "patch", "nothing", "--label", "x"}, {"undo"},
+		{"sessions", "delete", "nothing", "--yes"},
+		{"sessions", "archive", "nothing"},
+		{"sessions", "restore", "nothing"},
+		{"sessions", "reset", "nothing"},
+		{"sessions", "patch", "nothing", "--label", "x"},
+		{"undo"},
 	} {
 		for _, agent := range []string{"work", "nobody"} {
 			a := ocRun(t, state, env, append(append([]string{"--state-dir", state}, args...), "--agent", agent)...)

@@ -24,14 +24,14 @@ const (
 	deadID = "22222222-2222-4222-8222-222222222222"
 )
 
-// household is an installation with an agent ops, whose store has three rows.
+// household is an installation with an agent ops, whose store has four rows.
 func household(t *testing.T) (c *config.Config, target store.Target, folder string) {
 	t.Helper()
 	root := scratch(t)
 	state := filepath.Join(root, "state")
 	folder = filepath.Join(state, "agents", "ops")
 	files := map[string]string{
-		"sessions/sessions.json":                                         `{"agent:ops:a": {"sessionId": "` + liveID + `", "updatedAt": 5, "mine": [1,  2]}, "agent:ops:b": {"sessionId": "b", "updatedAt": 5}, "global": {"sessionId": "g"}}`,
+		"sessions/sessions.json":                                         `{"agent:ops:a": {"sessionId": "` + liveID + `", "updatedAt": 5, "mine": [1,  2]}, "agent:ops:b": {"sessionId": "b", "updatedAt": 5}, "global": {"sessionId": "g"}, "agent:ops:old": {"sessionId": "o", "archivedAt": 7}}`,
 		"sessions/" + liveID + ".jsonl":                                  "{}\n",
 		"sessions/b.jsonl":                                               "{}\n",
 		"sessions/" + liveID + ".jsonl.ab":                               "x",
@@ -92,6 +92,12 @@ func faultyVerbs(ctx context.Context, at time.Time) []faultyVerb {
 		{"delete", Alone("agent:ops:a", "agent:ops:b"), func(string) func(*Snapshot) (*Plan, error) {
 			return func(s *Snapshot) (*Plan, error) { return Delete(s, []string{"agent:ops:a", "agent:ops:b"}, at) }
 		}},
+		{"archive", Alone(), func(string) func(*Snapshot) (*Plan, error) {
+			return func(s *Snapshot) (*Plan, error) { return Archive(s, []string{"agent:ops:a", "agent:ops:b"}, at) }
+		}},
+		{"unarchive", Alone(), func(string) func(*Snapshot) (*Plan, error) {
+			return func(s *Snapshot) (*Plan, error) { return Unarchive(s, []string{"agent:ops:old"}, at) }
+		}},
 		{"reset", Alone(), func(string) func(*Snapshot) (*Plan, error) {
 			return func(s *Snapshot) (*Plan, error) { return Begin(s, "agent:ops:a", Reset{ID: "new", Reason: "new"}, at) }
 		}},
@@ -121,7 +127,7 @@ func faultyVerbs(ctx context.Context, at time.Time) []faultyVerb {
 				if err != nil {
 					return nil, err
 				}
-				return RemoveAgent(s, []string{"agent:ops:a", "agent:ops:b", "global"}, f, at)
+				return RemoveAgent(s, []string{"agent:ops:a", "agent:ops:b", "agent:ops:old", "global"}, f, at)
 			}
 		}},
 	}
