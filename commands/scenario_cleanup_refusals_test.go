@@ -150,7 +150,7 @@ func TestCapThatCannotBeMet(t *testing.T) {
 	write(t, filepath.Join(dir, "agents/main/sessions/sessions.json"), "{"+strings.Join(rows, ",")+"}")
 	write(t, filepath.Join(dir, "openclaw.json"), `{"session":{"maintenance":{"maxEntries":5,"pruneAfter":"30d"}}}`)
 	a := at(t, dir, "sessions", "cleanup", "--json")
-	if a.exit != ExitLimit || dig(a.doc(t), "afterCount") != 20.0 || dig(a.doc(t), "unmet", 0, "protected") != 20.0 || !strings.Contains(a.errout, "20") {
+	if a.exit != ExitLimit || dig(a.doc(t), "afterCount") != 20.0 || dig(a.doc(t), "unmet", 0, "protected") != 20.0 || !strings.Contains(a.errout, "20") || !strings.Contains(a.errout, "--include-protected") {
 		t.Errorf("exit %d: %s%s", a.exit, a.out, a.errout)
 	}
 }

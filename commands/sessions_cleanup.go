@@ -339,4 +339,7 @@ func (c *Call) remarkRun(d *maintenance.Done) {
 	for _, u := range d.Plan.Unmet {
 		c.Warnf("%s", u.Reason)
 	}
+	if len(d.Plan.Unmet) > 0 {
+		c.Notef("raise the limit, or choose protected sessions by hand: oc sessions cleanup --older-than 30d --include-protected --dry-run")
+	}
 }

@@ -296,7 +296,7 @@ func cleanupText(c *Call, x cleaned, several, dry bool) {
 	}
 	freed, saved := d.Freed()
 	rows, files := committed(d)
-	out.Printf("\nDone locally: %s and %s changed, %s freed, %s of that kept for undo.\n", plural(rows, "row", "rows"), plural(files, "file", "files"), term.Bytes(freed), term.Bytes(saved))
+	out.Printf("\nDone locally: %s and %s changed, %s freed, %s kept for undo.\n", plural(rows, "row", "rows"), plural(files, "file", "files"), term.Bytes(freed), term.Bytes(saved))
 	switch {
 	case d.Run == nil:
 	case d.Run.Purge:

@@ -384,7 +384,7 @@ func (c *Call) expire(ctx context.Context, all []maintenance.Past, which string)
 			return err
 		}
 	} else {
-		c.Out.Printf("Gave up the saved bytes of %d runs: %s.\n", n, term.Bytes(total))
+		c.Out.Printf("Gave up the saved bytes of %s: %s.\n", plural(n, "run", "runs"), term.Bytes(total))
 	}
 	if left > 0 {
 		return Status(ExitFailed)

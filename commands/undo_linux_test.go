@@ -38,7 +38,7 @@ func TestUndoOnAFullDisk(t *testing.T) {
 	cut, other := runs[0], strings.TrimSuffix(filepath.Base(runs[1]), ".json")
 	restate(t, cut, "undoing")
 	fill(t, filler)
-	if a := at(t, state, "undo", "--expire", other); a.exit != ExitDone || !strings.Contains(a.out, "Gave up the saved bytes of 1 runs") {
+	if a := at(t, state, "undo", "--expire", other); a.exit != ExitDone || !strings.Contains(a.out, "Gave up the saved bytes of 1 run:") {
 		t.Errorf("exit %d: %s%s", a.exit, a.out, a.errout)
 	}
 	if a := at(t, state, "undo", "--expire", "all"); a.exit != ExitFailed || !strings.Contains(a.errout, "was cut short and is left as it is") {
