@@ -21,7 +21,7 @@ func sessionsDiff() *Command {
 			"alone. What was said in them is not shown. The exit status is 0 whether they differ or not; with --json, identical says it.\n\n" +
 			"A and B are sessions, as for oc sessions show, ids of transcripts, or files: transcripts, archives and copies, compressed or not.",
 		Flags: []Flag{
-			agentFlag, allAgentsFlag, storeFlag, asFlag,
+			anyAgentFlag, allAgentsFlag, storeFlag, asFlag,
 			{Name: "limit", Value: "N|all", Default: "100", Help: "how many differences to show; all are counted", Takes: `a positive whole number or "all", for example --limit 25`, Check: IsCountOrAll},
 		},
 		Examples: []Example{

@@ -27,7 +27,7 @@ var sinceFlag, beforeFlag = Flag{Name: "since", Value: "TIME", Help: "only those
 
 // partFlags say which messages of a conversation are meant.
 var partFlags = []Flag{
-	agentFlag, allAgentsFlag, storeFlag,
+	anyAgentFlag, allAgentsFlag, storeFlag,
 	{Name: "branch", Value: "ENTRY", Help: "the branch that ends at this entry, instead of the active one"},
 	{Name: "all-branches", Help: "every message, in the order of writing"},
 	{Name: "archives", Help: "also what earlier transcripts of the session hold, the oldest first"},
@@ -79,6 +79,7 @@ type history struct {
 	bytes    int      // of the messages as a JSON array
 
 	around  bool // the page is that around a message
+	newer   int  // messages behind that page
 	limited bool // an offset was given
 	offset  int
 	next    int // the offset of the page before this one
@@ -245,6 +246,10 @@ func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
 		}
 	}
 	h.hidden = len(raws) - oldest - len(of)
+	if n := len(shown) - 1; h.around && n >= 0 { // what was read on either side and belongs to other pages is not hidden
+		h.hidden = shown[n].From - shown[0].From + 1 - len(of)
+		h.newer = h.page.Total - h.page.Messages[shown[n].From].Seq
+	}
 	var list [][]byte
 	anchor := 0
 	for _, s := range shown {
@@ -365,6 +370,7 @@ func (h *history) left() (parts []string) {
 		one, more string
 	}{
 		{h.tools, "1 result of a tool (--include-tools shows it)", "%d results of tools (--include-tools shows them)"},
+		{h.newer, "1 newer message", "%d newer messages"},
 		{h.hidden, "1 message that is not for reading", "%d messages that are not for reading"},
 		{h.oversized, "the content of 1 message that is too long", "the content of %d messages that are too long"},
 		{p.OffBranch, "1 message on another branch (--all-branches)", "%d messages on other branches (--all-branches)"},
@@ -436,6 +442,7 @@ func (h *history) document(c *Call, p *span.Printer) {
 		{"toolResults", h.tools},
 		{"toolCalls", h.calls},
 		{"hidden", h.hidden},
+		{"newer", max(0, h.newer)},
 		{"oversized", h.oversized},
 		{"otherBranches", h.page.OffBranch},
 		{"beforeReset", h.page.Before},

@@ -661,6 +661,12 @@ func TestHistoryAroundAMessage(t *testing.T) {
 		}
 		same(t, fmt.Sprint(era), list, []string{"ask 19", "say 19", "ask 20", "say 20"})
 		want(t, "total", doc["total"], any(float64(80)))
+		want(t, "hidden", dig(doc, "notShown", "hidden"), any(float64(0))) // those of other pages are not
+		want(t, "newer", dig(doc, "notShown", "newer"), any(float64(38)))
+		text := at(t, state, "sessions", "history", "main", "--around", id, "--limit", "4").out
+		if !strings.Contains(text, "Older messages: --offset 42\n") || !strings.Contains(text, "Not shown: 38 newer messages.") {
+			t.Errorf("%s:\n%s", era, text)
+		}
 		if _, told := doc["offset"]; told {
 			t.Error("a page around a message has an offset")
 		}

@@ -29,7 +29,7 @@ func sessionsSearch() *Command {
 			{Name: "regexp", Value: "EXPR", Help: "look for a regular expression instead of a text"},
 			{Name: "ignore-case", Help: "capitals and small letters are the same"},
 			{Name: "case-sensitive", Help: "they are not"},
-			agentFlag, allAgentsFlag, storeFlag,
+			anyAgentFlag, allAgentsFlag, storeFlag,
 			{Name: "kind", Value: "KIND", Repeatable: true, Help: "only in sessions of this kind, or of one of these", Choices: kinds},
 			{Name: "since", Value: "TIME", Help: "only what was written at this time or later", Takes: momentHelp, Check: isMoment},
 			{Name: "limit", Value: "N|all", Default: "50", Help: "how many to show, the newest", Takes: `a positive whole number or "all", for example --limit 25`, Check: IsCountOrAll},

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ func sessionsStats() *Command {
 			{Name: "until", Value: "TIME", Help: "only answers before this time", Takes: momentHelp, Check: isMoment},
 			{Name: "tz", Value: "ZONE", Help: "the time zone of days, without it the local one", Takes: "a time zone such as Europe/Vienna or UTC", Check: isZone},
 			{Name: "limit", Value: "N|all", Default: "20", Help: "how many models and sessions to show, the costliest", Takes: `a positive whole number or "all", for example --limit 25`, Check: IsCountOrAll},
-			agentFlag, allAgentsFlag, storeFlag,
+			anyAgentFlag, allAgentsFlag, storeFlag,
 			{Name: "kind", Value: "KIND", Repeatable: true, Help: "only sessions of this kind, or of one of these", Choices: kinds},
 			{Name: "csv", Help: "comma-separated values instead of tables"},
 			asFlag,
@@ -313,17 +314,17 @@ func (s *spending) csv() error {
 	whole := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 	row := func(by, name string, g *store.Spent) {
 		cost := ""
-		if g.Priced > 0 {
+		if g.Priced > 0 && !math.IsInf(g.Cost, 0) {
 			cost = whole(cents(g.Cost))
 		}
 		w.Write([]string{ //nolint:errcheck // kept
-			by, cell(name), strconv.Itoa(g.Answers), whole(g.Input), whole(g.Output), whole(g.CacheRead), whole(g.CacheWrite), whole(g.Tokens()), cost,
+			by, name, strconv.Itoa(g.Answers), whole(g.Input), whole(g.Output), whole(g.CacheRead), whole(g.CacheWrite), whole(g.Tokens()), cost,
 			strconv.Itoa(g.Answers - g.Priced), s.moment(g.First), s.moment(g.Last),
 		})
 	}
 	for _, l := range s.lists(false) {
 		for i := range l.groups {
-			row(l.by, l.groups[i].Name, &l.groups[i].Spent)
+			row(l.by, cell(l.groups[i].Name), &l.groups[i].Spent)
 		}
 	}
 	row("total", "", &s.Total)
@@ -364,7 +365,18 @@ func money(s *store.Spent) string {
 	case s.Priced == 0 && s.Answers > 0:
 		return term.Unknown
 	case s.Priced < s.Answers:
-		return fmt.Sprintf("$%.2f+", s.Cost)
+		return dollars(s.Cost) + "+"
 	}
-	return fmt.Sprintf("$%.2f", s.Cost)
+	return dollars(s.Cost)
+}
+
+// dollars is a sum to the cent; what no bill can be is shown short.
+func dollars(x float64) string {
+	switch {
+	case math.IsInf(x, 0):
+		return term.Unknown
+	case math.Abs(x) >= 1e12:
+		return fmt.Sprintf("$%.3g", x)
+	}
+	return fmt.Sprintf("$%.2f", x)
 }

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,40 @@ import (
 
 func answered(id, at, usage string) string {
 	return fmt.Sprintf(`{"type":"message","id":"%s","timestamp":"2026-09-%s","message":{"role":"assistant","provider":"openai","model":"gpt-5.2","content":[{"type":"text","text":"ok"}],"usage":%s}}`, id, at, usage)
+}
+
+// What no model can have cost is added up all the same, in numbers that fit the terminal and are JSON even where the sum is no number.
+func TestStatsOfImpossibleCosts(t *testing.T) {
+	state := t.TempDir()
+	var rows []string
+	for i := range 3 {
+		rows = append(rows, answered(fmt.Sprintf("a%d", i), "02T23:30:00.000Z", `{"input":9007199254740993,"output":1e308,"totalTokens":1e308,"cost":{"total":1e308}}`))
+	}
+	lines(t, filepath.Join(state, "agents/main/sessions/one.jsonl"), append([]string{header}, rows...)...)
+	lines(t, filepath.Join(state, "agents/main/sessions/sessions.json"), `{"agent:main:main":{"sessionId":"one","updatedAt":1789000000000,"estimatedCostUsd":1e300}}`)
+	for _, command := range [][]string{{"stats"}, {"stats", "--bytes"}} {
+		a := at(t, state, append([]string{"sessions"}, command...)...)
+		for _, line := range strings.Split(a.out, "\n") {
+			if len([]rune(line)) > 80 {
+				t.Errorf("%v: %d columns: %s", command, len([]rune(line)), line)
+			}
+		}
+	}
+	if a := at(t, state, "sessions", "stats"); a.exit != ExitDone || !strings.Contains(a.out, "Cost     unknown\n") {
+		t.Errorf("exit %d: %s", a.exit, a.out)
+	}
+	lines(t, filepath.Join(state, "agents/main/sessions/one.jsonl"), header, rows[0])
+	if a := at(t, state, "sessions", "stats"); !strings.Contains(a.out, "Cost     $1e+308\n") || !strings.Contains(a.errout, "says $1e+300, its transcript adds up to $1e+308") {
+		t.Errorf("%s%s", a.out, a.errout)
+	}
+	a := at(t, state, "sessions", "stats", "--json")
+	if !json.Valid([]byte(a.out)) {
+		t.Errorf("no JSON: %s", a.out)
+	}
+	table, err := csv.NewReader(strings.NewReader(at(t, state, "sessions", "stats", "--csv").out)).ReadAll()
+	if err != nil || table[len(table)-1][0] != "total" || table[len(table)-1][1] != "" {
+		t.Errorf("%v %q", err, table)
+	}
 }
 
 // S13: transcript, archives and a checkpoint share entry ids; each answer counts once, and a row that says something else is named.

@@ -111,8 +111,8 @@ func (s *spending) gone() string {
 		return ""
 	}
 	r := s.removed
-	return fmt.Sprintf("%s that oc removed had %s, %s tokens, $%.2f; not in the sums above", plural(r.files, "transcript", "transcripts"), plural(r.Answers, "answer", "answers"),
-		tokens(r.Input+r.Output+r.CacheRead+r.CacheWrite), r.Cost)
+	return fmt.Sprintf("%s that oc removed had %s, %s tokens, %s; not in the sums above", plural(r.files, "transcript", "transcripts"), plural(r.Answers, "answer", "answers"),
+		tokens(r.Input+r.Output+r.CacheRead+r.CacheWrite), dollars(r.Cost))
 }
 
 // chart draws a bar for each day: its cost, or its tokens where no cost is known.
@@ -148,6 +148,6 @@ func (s *spending) remarks() {
 			s.call.Warnf("%s too; --json has them all", plural(len(s.wrong)-i, "other session", "other sessions"))
 			break
 		}
-		s.call.Warnf("the row of %s says $%.2f, its transcript adds up to $%.2f", m.Row.Key, m.Stored, m.Computed)
+		s.call.Warnf("the row of %s says %s, its transcript adds up to %s", m.Row.Key, dollars(m.Stored), dollars(m.Computed))
 	}
 }

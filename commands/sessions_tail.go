@@ -27,7 +27,7 @@ func sessionsTail() *Command {
 			"With --follow it goes on as they are written, until it is interrupted or the time of --for is over. A session that begins to run joins in; one whose transcript is " +
 			"reset is followed into the new one.",
 		Flags: []Flag{
-			agentFlag, allAgentsFlag, storeFlag, asFlag,
+			anyAgentFlag, allAgentsFlag, storeFlag, asFlag,
 			{Name: "tail", Value: "N", Default: "80", Help: "how many steps of each session to begin with", Takes: "a whole number of at least 0, for example --tail 25", Check: IsWhole},
 			{Name: "follow", Short: "f", Help: "go on as more is written"},
 			{Name: "for", Value: "DURATION", Help: "with --follow: end after this time", Takes: "a duration, for example --for 10m", Check: IsDuration},

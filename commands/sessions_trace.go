@@ -26,7 +26,7 @@ func sessionsTrace() *Command {
 			"its transcripts, live, put away, imported or unlinked, the windows and archives of databases, copies of the store that still have its row, imports, runs of oc that touched it, " +
 			"events of the signal log, runs of sub-agents, and its cron job. Each says what can bring it back.\n\n" +
 			"KEY is a session key, a session id, or a label; it need not be in any store any more.",
-		Flags: []Flag{agentFlag, allAgentsFlag, storeFlag, asFlag},
+		Flags: []Flag{anyAgentFlag, allAgentsFlag, storeFlag, asFlag},
 		Examples: []Example{
 			{"oc sessions trace agent:main:telegram:group:-1001234567890", "what became of a group's session"},
 			{"oc sessions trace 4808d58f-1496-4795-a11f-89e7307870e9 --json", "everything that has a session id, as a document"},

@@ -45,6 +45,7 @@ func (c *Call) loadQuietly() (*config.Config, error) {
 // The flags that say which sessions a command is about.
 var (
 	agentFlag     = Flag{Name: "agent", Value: "ID", Takes: "the id of an agent", Check: isSomething, Help: "the sessions of this agent; without it those of the default agent"}
+	anyAgentFlag  = Flag{Name: "agent", Value: "ID", Takes: "the id of an agent", Check: isSomething, Help: "only the sessions of this agent; without it those of all agents"}
 	allAgentsFlag = Flag{Name: "all-agents", Help: "the sessions of every configured agent"}
 	storeFlag     = Flag{Name: "store", Value: "PATH", Help: "the sessions in this sessions.json or openclaw-agent.sqlite"}
 )
