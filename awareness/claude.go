@@ -22,6 +22,9 @@ type tail struct {
 	next  int64 // behind the last whole line
 	turns int64 // of people, not of the session itself
 	last  int64 // ms since 1970, of the latest of them
+
+	blocked bool // what follows is a line of maxTail bytes or more
+	shrunk  bool // the conversation ends before the offset
 }
 
 // claudeTail reads the whole lines behind an offset of the conversation at path. own are the latest texts that the
@@ -41,6 +44,7 @@ func claudeTail(path string, offset int64, own []string) (t tail, err error) {
 	defer f.Close()
 	fi, err := f.Stat()
 	if err != nil || fi.Size() <= offset {
+		t.shrunk = err == nil && fi.Size() < offset
 		return t, err
 	}
 	b := make([]byte, min(fi.Size()-offset, maxTail))
@@ -49,6 +53,7 @@ func claudeTail(path string, offset int64, own []string) (t tail, err error) {
 		return t, err
 	}
 	b = b[:bytes.LastIndexByte(b[:n], '\n')+1]
+	t.blocked = len(b) == 0 && n == maxTail
 	t.next += int64(len(b))
 	for line := range bytes.Lines(b) {
 		text, at, ok := claudeTurn(line)

@@ -45,7 +45,7 @@ type Scan struct {
 	Outcome Outcome
 	Turns   int64  // of people, that are new
 	Missed  int    // ticks in a row without the conversation
-	Reason  string // why a link was skipped
+	Reason  string // why a link was skipped or blocked, or is quiet
 }
 
 // Outcome of a scan.
@@ -54,6 +54,7 @@ type Outcome string
 // Outcomes.
 const (
 	Quiet   Outcome = "quiet"   // no person wrote there
+	Blocked Outcome = "blocked" // a line is longer than a tick reads: what people wrote there or behind it is not seen, by OpenClaw neither
 	Active  Outcome = "active"  // one event tells of the new turns
 	Missing Outcome = "missing" // not there; not yet for long enough
 	Lost    Outcome = "lost"    // one event tells of it, and the link is removed
@@ -125,8 +126,12 @@ func (u *Upstream) scan(ctx context.Context, path string, o Options, s *Scan) er
 	if !marked {
 		offset, marked = span.Int(span.Member(l.Marker, "size"))
 	}
-	if l.Kind != "claude-cli" || !local || !marked || offset < 0 {
+	switch {
+	case l.Kind != "claude-cli" || !local:
 		s.Reason = "not a local conversation of Claude's command line"
+		return nil
+	case !marked || offset < 0:
+		s.Reason = "its marker does not say how far the conversation was read"
 		return nil
 	}
 	session, ok := u.session(l)
@@ -144,7 +149,12 @@ func (u *Upstream) scan(ctx context.Context, path string, o Options, s *Scan) er
 	}
 	delete(u.Missed, l.id())
 	if got.next == offset {
-		s.Outcome = Quiet
+		switch s.Outcome = Quiet; {
+		case got.blocked:
+			s.Outcome, s.Reason = Blocked, "its next line is longer than 1 MiB"
+		case got.shrunk:
+			s.Reason = "it is shorter than it was"
+		}
 		return nil
 	}
 	if again, ok := u.session(l); !ok || again.SessionID != session.SessionID || !slices.Equal(again.Own, session.Own) {

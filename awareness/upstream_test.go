@@ -160,14 +160,34 @@ func TestScanUpstream(t *testing.T) {
 	}
 }
 
-// A line longer than the cap is not skipped.
+// A line longer than the cap is not skipped, and is not called quiet. A conversation that became shorter is told.
 func TestScanBlocks(t *testing.T) {
 	path, file, u := upstream(t)
 	add(t, file, user(strings.Repeat("x", maxTail), 1)+user("hello", 2))
 	for range 2 {
-		if s := tick(t, path, t0, u); s.Outcome != Quiet || s.Turns != 0 {
+		if s := tick(t, path, t0, u); s.Outcome != Blocked || s.Turns != 0 || s.Reason == "" {
 			t.Errorf("%+v", s)
 		}
+	}
+	for text, outcome := range map[string]Outcome{
+		strings.Repeat("x", maxTail-1):        Quiet, // its end may still come
+		strings.Repeat("x", maxTail-1) + "\n": Quiet,
+		strings.Repeat("x", maxTail) + "\n":   Blocked,
+	} {
+		path, file, u := upstream(t)
+		add(t, file, text)
+		if s := tick(t, path, t0, u); s.Outcome != outcome {
+			t.Errorf("%d bytes: %+v, want %s", len(text), s, outcome)
+		}
+	}
+	path, file, u = upstream(t)
+	add(t, file, user("hello", 1)+user("hello", 2))
+	tick(t, path, t0, u)
+	if err := os.Truncate(file, 5); err != nil {
+		t.Fatal(err)
+	}
+	if s := tick(t, path, t0, u); s.Outcome != Quiet || s.Reason == "" {
+		t.Errorf("shorter: %+v", s)
 	}
 }
 

@@ -180,9 +180,9 @@ func scanTable(c *Call, scans []awareness.Scan) {
 		what := scan.Reason
 		switch scan.Outcome {
 		case awareness.Active:
-			what = fmt.Sprintf("%d new turns of people", scan.Turns)
+			what = plural(int(scan.Turns), "new turn of people", "new turns of people")
 		case awareness.Missing:
-			what = fmt.Sprintf("not there, for %d ticks", scan.Missed)
+			what = "not there, for "+plural(scan.Missed, "tick", "ticks")
 		case awareness.Lost:
 			what = "not there any more; the link is removed"
 		}
