@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -165,13 +166,18 @@ func (g *realGateway) oc(t *testing.T, args ...string) answer {
 	return a
 }
 
+// lastAsked is what the model was asked last, as JSON.
+var lastAsked atomic.Value
+
 // fakeModel is an endpoint that answers "ok" to everything, as a stream or not.
 func fakeModel(t *testing.T) (url string) {
 	t.Helper()
 	l := listener(t)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var ask struct{ Stream bool }
-		_ = json.NewDecoder(r.Body).Decode(&ask)
+		body, _ := io.ReadAll(r.Body)
+		lastAsked.Store(string(body))
+		_ = json.Unmarshal(body, &ask)
 		if !ask.Stream {
 			fmt.Fprint(w, `{"id":"c","object":"chat.completion","created":1,"model":"fake-1","choices":[{"index":0,"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`)
 			return

@@ -201,7 +201,7 @@ func (x *compacted) prepare(ctx context.Context, c *Call, cfg *config.Config) (e
 		x.plan.Reason = fmt.Sprintf("%d lines of the transcript stay", x.trimming.Kept)
 		return err
 	}
-	fill, err := x.of.Fill(ctx)
+	fill, err := x.of.Outline(ctx)
 	if err != nil {
 		return err
 	}

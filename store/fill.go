@@ -64,7 +64,12 @@ type weight struct {
 }
 
 // Fill weighs the context of the conversation.
-func (c *Conversation) Fill(ctx context.Context) (*Fill, error) {
+func (c *Conversation) Fill(ctx context.Context) (*Fill, error) { return c.fill(ctx, weigh) }
+
+// Outline is a Fill without Pressure and without Tokens part by part, in little more than half of the time: what Shorten needs.
+func (c *Conversation) Outline(ctx context.Context) (*Fill, error) { return c.fill(ctx, outline) }
+
+func (c *Conversation) fill(ctx context.Context, weigh func(*transcript.Entry) weight) (*Fill, error) {
 	var tree transcript.Tree
 	f := &Fill{Of: c, Tokens: map[FillPart]int{}, Last: -1, Kept: -1}
 	var rows []weight // by line
@@ -178,8 +183,23 @@ func voice(e *transcript.Entry) (role string, raw []byte) {
 	return "", nil
 }
 
-// weigh is what counts of a row.
+// weigh is what counts of a row, and outline the part of it that is had at once.
 func weigh(e *transcript.Entry) weight {
+	w := outline(e)
+	role, raw := voice(e)
+	if raw == nil {
+		return w
+	}
+	w.pressure = int32(transcript.Pressure(role, raw))
+	if w.Role == compaction.Assistant {
+		w.calls = int32(transcript.CallTokens(raw))
+	} else {
+		w.images = int32(transcript.ImageTokens(raw))
+	}
+	return w
+}
+
+func outline(e *transcript.Entry) weight {
 	w := weight{Row: compaction.RowOf(e), usage: -1}
 	role, raw := voice(e)
 	if raw == nil {
@@ -188,14 +208,10 @@ func weigh(e *transcript.Entry) weight {
 	if e.Kind != transcript.Message {
 		w.Tokens = int32(transcript.Tokens(role, raw))
 	}
-	w.pressure = int32(transcript.Pressure(role, raw))
-	if w.Role != compaction.Assistant {
-		w.images = int32(transcript.ImageTokens(raw))
-		return w
-	}
-	w.calls = int32(transcript.CallTokens(raw))
-	if n, ok := transcript.ReportedContext(raw); ok {
-		w.usage = int32(min(n, 1<<30))
+	if w.Role == compaction.Assistant {
+		if n, ok := transcript.ReportedContext(raw); ok {
+			w.usage = int32(min(n, 1<<30))
+		}
 	}
 	return w
 }
