@@ -192,7 +192,12 @@ func (c *cure) lines(found []transcript.Finding, _ *transcript.Tree) (edits []ed
 			if c.wants[f.Code] {
 				edits = append(edits, edit{at: transcript.Place{Size: 3}, drop: true, says: "the byte order mark goes"})
 			}
-		case transcript.NULTail, transcript.TornTail, transcript.NUL, transcript.NotJSON, transcript.NotObject, transcript.LateHeader, transcript.NoMessage, transcript.BadRole:
+		case transcript.NUL:
+			// What hangs on an entry behind NUL bytes is no orphan once they are gone.
+			if c.wants[f.Code] || c.wants[transcript.OrphanParent] {
+				bad[f.At.Offset] = f.Code
+			}
+		case transcript.NULTail, transcript.TornTail, transcript.NotJSON, transcript.NotObject, transcript.LateHeader, transcript.NoMessage, transcript.BadRole:
 			if c.wants[f.Code] {
 				bad[f.At.Offset] = f.Code
 			}
@@ -220,8 +225,10 @@ func (c *cure) lines(found []transcript.Finding, _ *transcript.Tree) (edits []ed
 		case transcript.NUL:
 			if rest := bytes.Trim(r.Raw, "\x00"); len(rest) > 0 && span.Valid(rest) == nil {
 				e.raw, e.says = slices.Clone(rest), fmt.Sprintf("the %d NUL bytes in line %d go", r.Size-len(rest), r.Line)
-			} else {
+			} else if c.wants[transcript.NUL] {
 				e.drop, e.says = true, fmt.Sprintf("line %d, of NUL bytes, goes: %d bytes", r.Line, r.Size)
+			} else {
+				return nil
 			}
 		case transcript.NotJSON, transcript.NotObject:
 			e.drop, e.says = true, fmt.Sprintf("line %d, which is no entry, goes: %d bytes", r.Line, r.Size)

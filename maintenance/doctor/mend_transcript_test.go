@@ -123,6 +123,7 @@ func TestCureOfLines(t *testing.T) {
 		{"no message", lines(g[0], `{"type":"message","id":"y","parentId":null}`, said("a", "y", "user", text("one"))), lines(g[0], g[1]), []transcript.Code{"no-message"}},
 		{"not json", lines(g[0], g[1], "{bad", g[2]), lines(g[0], g[1], g[2]), []transcript.Code{"not-json"}},
 		{"behind nul bytes", lines(g[0], g[1], "\x00\x00"+g[2], g[3]), lines(g[:4]...), []transcript.Code{"nul"}},
+		{"parent behind nul bytes", lines(g[0], g[1], "\x00\x00"+g[2], g[3]), lines(g[:4]...), []transcript.Code{"orphan-parent"}},
 		{"mark", "\xef\xbb\xbf" + lines(g...), lines(g...), []transcript.Code{"bom"}},
 		{"late header", lines(g[1], g[0], g[2]), lines(g[0], g[1], g[2]), []transcript.Code{"late-header"}},
 	} {
