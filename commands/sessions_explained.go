@@ -9,6 +9,7 @@ import (
 	"oc/store"
 	"oc/store/row"
 	"oc/store/span"
+	"oc/transcript/visible"
 )
 
 // explained is one session with everything that is shown of it.
@@ -31,7 +32,7 @@ func (e *explained) text() {
 		{Label: "Session", Value: keyWord(r.Key), Style: term.Bold},
 		{Label: "Kind", Value: fmt.Sprintf("%s (%s key)", e.View.Kind, e.Class)},
 		{Label: "Agent", Value: e.View.Agent},
-		{Label: "Label", Value: label},
+		{Label: "Label", Value: visible.ShowLine(label)},
 		{Label: "Session id", Value: or(r.ID(), "none")},
 		{Label: "Store", Value: fmt.Sprintf("%s (%s)", s.Path, eraWord(s))},
 		{Label: "Status", Value: e.status()},
@@ -44,7 +45,7 @@ func (e *explained) text() {
 		term.Fact{Label: "Messages", Value: e.messagesLine()},
 		term.Fact{Label: "Model", Value: model},
 		term.Fact{Label: "Tokens", Value: e.tokensLine()},
-		term.Fact{Label: "Origin", Value: originLine(e.Origin)},
+		term.Fact{Label: "Origin", Value: visible.ShowLine(originLine(e.Origin))},
 		term.Fact{Label: "Answers go to", Value: or(deliveryLine(e.Delivery), term.Unknown)},
 		term.Fact{Label: "Active route", Value: term.Unknown + " (only a running gateway knows it)"},
 		term.Fact{Label: "Protection", Value: or(e.protection, "none: cleanup may remove it by age or number")},

@@ -638,6 +638,17 @@ func compact(t *testing.T, v any) string {
 	return string(text)
 }
 
+// A credential in a session's label or in where it came from is not shown by show.
+func TestShowMasksNames(t *testing.T) {
+	token := "gh" + "p_" + strings.Repeat("aB3dE6", 6)
+	state := t.TempDir()
+	lines(t, filepath.Join(state, "agents", "main", "sessions", "sessions.json"), fmt.Sprintf(`{"agent:main:main":{"sessionId":"one","updatedAt":1789000000000,"label":"use %[1]s","origin":{"provider":"slack","label":"%[1]s"}}}`, token))
+	a := at(t, state, "sessions", "show", "main")
+	if a.exit != ExitDone || strings.Contains(a.out+a.errout, token) || !strings.Contains(a.out, "use gh"+"p_aB…3dE6") || !strings.Contains(a.out, "slack") {
+		t.Errorf("%+v", a)
+	}
+}
+
 // --around gives a message with what stands on either side of it, of any transcript of the session, and always itself.
 func TestHistoryAroundAMessage(t *testing.T) {
 	for _, era := range eras {
