@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -139,7 +140,7 @@ func Change(s *Snapshot, key string, p Patch, now time.Time) (*Plan, error) {
 	}
 	var names []string
 	for _, c := range changes {
-		if !slices.Contains(names, c.Name) {
+		if !slices.Contains(names, c.Name) && !bytes.Equal(span.Member(val, c.Name), span.Member(r.Val, c.Name)) {
 			names = append(names, c.Name)
 		}
 	}

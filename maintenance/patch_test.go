@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -64,6 +65,29 @@ func TestChange(t *testing.T) {
 			}
 			if d := cmp.Diff(c.want, values(t, p, "k")); d != "" {
 				t.Errorf("(-want +got)\n%s", d)
+			}
+			// The reason names what has another value, and nothing that was never there.
+			var old map[string]any
+			if err := json.Unmarshal([]byte(c.row), &old); err != nil {
+				t.Fatal(err)
+			}
+			said, differ := map[string]bool{}, map[string]bool{}
+			for _, a := range p.Actions {
+				if a.Kind == PutRow {
+					for name := range strings.SplitSeq(strings.TrimPrefix(a.Reason, "changed: "), ", ") {
+						said[name] = true
+					}
+				}
+			}
+			for _, row := range []map[string]any{old, c.want} {
+				for name := range row {
+					if name != "updatedAt" && !cmp.Equal(old[name], c.want[name]) {
+						differ[name] = true
+					}
+				}
+			}
+			if d := cmp.Diff(differ, said); d != "" {
+				t.Errorf("what is said to change (-differs +said)\n%s", d)
 			}
 			if text := string(NewStore(s, p)); !strings.Contains(text, `{"label": "other", "updatedAt": 7}`) {
 				t.Errorf("the other row lost its bytes: %s", text)
