@@ -60,3 +60,30 @@ func TestToldToEnd(t *testing.T) {
 		t.Errorf("under nohup: %v", err)
 	}
 }
+
+// One that follows ends when its reader has left, also where nothing more is written.
+func TestFollowEndsWithItsReader(t *testing.T) {
+	state := talkState(t, fixtures.FileEra, fixtures.Talk(talkID, fixtures.Now-fixtures.Day).User("hello"))
+	path, err := exec.LookPath("oc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{nil, {"--json"}} {
+		follow := exec.Command(path, append([]string{"--state-dir", state, "sessions", "tail", "main", "--follow", "--for", "20s"}, flags...)...)
+		out, err := follow.StdoutPipe()
+		if err == nil {
+			err = follow.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		out.Close()
+		if err := follow.Wait(); err != nil || time.Since(began) > 10*time.Second {
+			t.Errorf("%v: %v after %v", flags, err, time.Since(began))
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -297,6 +298,9 @@ func (t *tail) follow(ctx context.Context) error {
 		case <-changed:
 			settle(changed)
 		case <-tick.C:
+		}
+		if t.c.Out.Gone() {
+			return syscall.EPIPE
 		}
 		if time.Since(t.opened) > 2*time.Second && store.Look(storePaths(t.l)...) != t.was {
 			if err := t.choose(ctx); err != nil && ctx.Err() == nil {
