@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"strings"
 
 	"oc/awareness"
 	"oc/commands/term"
@@ -111,7 +112,7 @@ func eventTable(c *Call, events []awareness.Event, several bool) {
 		if several {
 			cells = append(cells, keyWord(e.SessionKey))
 		}
-		t.Row(append(cells, e.Kind, actorWords(e), e.Summary+payloadWords(e.Payload), eventNote(e))...)
+		t.Row(append(cells, e.Kind, actorWords(e), e.Summary+payloadWords(e), eventNote(e))...)
 	}
 	t.End()
 }
@@ -123,12 +124,22 @@ func actorWords(e awareness.Event) string {
 	return e.ActorType + " " + e.ActorID
 }
 
-// payloadWords says of a payload what the summary may not.
-func payloadWords(p awareness.Payload) string {
-	if p.Turns > 1 {
-		return fmt.Sprintf(" (%d turns)", p.Turns)
+// payloadWords says of an event's payload what its summary does not.
+func payloadWords(e awareness.Event) string {
+	var words []string
+	if out := e.Payload.Outcome; !strings.Contains(e.Summary, out) && !strings.HasPrefix(e.Summary, "child run ") { // OpenClaw's own summary says it in words
+		words = append(words, out)
 	}
-	return ""
+	if !strings.Contains(e.Summary, e.Payload.Channel) {
+		words = append(words, e.Payload.Channel)
+	}
+	if e.Payload.Turns > 1 {
+		words = append(words, plural(int(e.Payload.Turns), "turn", "turns"))
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(words, ", ") + ")"
 }
 
 // eventNote tells events that no watcher is told of.

@@ -126,6 +126,23 @@ func TestEventsBeyondTheHead(t *testing.T) {
 	want(t, "age in "+a.out, strings.Contains(lineWith(a.out, "  9 "), "unknown"), true)
 }
 
+// What an event has beside its summary is shown, once.
+func TestPayloadIsShown(t *testing.T) {
+	state, _ := signalState(t,
+		`INSERT INTO session_state_events VALUES (1, NULL, 'agent:main:main', NULL, 'main', 'run_failed', 'system', NULL, NULL, 1789999000000, 'tests', '{"outcome":"timeout"}')`,
+		`INSERT INTO session_state_events VALUES (2, NULL, 'agent:main:main', NULL, 'main', 'run_failed', 'system', NULL, NULL, 1789999000000, 'run ended: error', '{"outcome":"error"}')`,
+		`INSERT INTO session_state_events VALUES (3, NULL, 'agent:main:main', NULL, 'main', 'human_direct_message', 'human', NULL, NULL, 1789999000000, 'message', '{"channel":"acp","turns":3}')`,
+		headSQL("agent:main:main", "main", 3, 0),
+	)
+	for _, args := range [][]string{{"awareness", "log"}, {"status", "--session", "agent:main:main", "--changes-since", "0"}} {
+		out := at(t, state, args...).out
+		for _, line := range []string{"tests (timeout)", "run ended: error", "message (acp, 3 turns)"} {
+			want(t, fmt.Sprintf("%v has %q:\n%s", args, line, out), strings.Contains(out, line), true)
+		}
+		want(t, "said twice", strings.Contains(out, "(error)"), false)
+	}
+}
+
 // One key of any length does not make every line of a wide listing as long.
 func TestWideListingOfOneLongKey(t *testing.T) {
 	state := t.TempDir()
