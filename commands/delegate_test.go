@@ -114,6 +114,7 @@ func TestInexpressible(t *testing.T) {
 		{[]string{"sessions", "restore", "60aa8ead-51b4-4fcb-a52f-af96c89778b6"}, nil, ExitRefused, "no call that brings back an archive"},
 		{[]string{"sessions", "reset", "agent:work:cron:c0ffee12-4b5d-4e6f-8a7b-9c0d1e2f3a4b", "--cron-run"}, nil, ExitRefused, "--cron-run"},
 		{[]string{"sessions", "patch", "agent:work:hook:web-shop-order", "--unset", "displayName"}, nil, ExitRefused, "displayName"},
+		{[]string{"sessions", "compact", "agent:work:slack:channel:c04ops", "--provider", "extract"}, nil, ExitRefused, "its own model and settings, not with --provider"},
 	} {
 		state, sessions, env := lived(t)
 		f := fake(t, "2026.7.35", state, (&house{t, "2026.7.35", sessions}).do)

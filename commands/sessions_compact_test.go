@@ -293,3 +293,44 @@ func TestCompactLines(t *testing.T) {
 		t.Errorf("undo: exit %d %s", a.exit, a.errout)
 	}
 }
+
+// A gateway that lives is asked to do it, with what it takes; what the transcript held can be taken back when it has stopped.
+func TestCompactHandedOver(t *testing.T) {
+	state, sessions, env := longTalk(t, `{}`, invoices(20)...)
+	row := rowsOf(t, sessions)["agent:main:cron:x"]
+	before, err := os.ReadFile(filepath.Join(sessions, longTalkID+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(sessions, longTalkID+".jsonl")
+	f := fake(t, "2026.7.35", state, func(fakeCall) fakeEnd {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Error(err)
+		}
+		all := strings.SplitAfter(string(text), "\n")
+		store := filepath.Join(sessions, "sessions.json")
+		was, err := os.ReadFile(store)
+		if err != nil {
+			t.Error(err)
+		}
+		for path, text := range map[string]string{path: strings.Join(all[:3], ""), store: strings.Replace(string(was), `"inputTokens":1`, `"contextTokens":2`, 1)} {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		return fakeEnd{payload: json.RawMessage(`{"ok":true,"key":"agent:main:cron:x","compacted":true,"kept":3}`)}
+	})
+	a := ocRun(t, state, f.env(env), "--state-dir", state, "sessions", "compact", "cron:x", "--max-lines", "3", "--json")
+	if calls := f.calls(); a.exit != ExitDone || len(calls) != 1 || calls[0].String() != `sessions.compact {"key":"agent:main:cron:x","maxLines":3}` || !strings.Contains(a.out, `"via": "gateway"`) {
+		t.Fatalf("exit %d, calls %v: %s%s", a.exit, calls, a.errout, a.out)
+	}
+	env["OPENCLAW_GATEWAY_PORT"] = "1"
+	if u := ocRun(t, state, env, "--state-dir", state, "undo"); u.exit != ExitDone {
+		t.Fatalf("undo: exit %d %s%s", u.exit, u.out, u.errout)
+	}
+	// The store is put together row by row, because the gateway may have written others since.
+	if now, err := os.ReadFile(path); err != nil || string(now) != string(before) || rowsOf(t, sessions)["agent:main:cron:x"] != row {
+		t.Errorf("after undo: %v, the row is %s", err, rowsOf(t, sessions)["agent:main:cron:x"])
+	}
+}
