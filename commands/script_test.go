@@ -44,7 +44,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LANG", "C.UTF-8")
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": exitStatus},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": exitStatus, "old": makeOld, "cut": cutShort},
 	})
 }
 
@@ -192,4 +192,20 @@ func partial(_ context.Context, c *Call) error {
 		return err
 	}
 	return Failf("one of two stores could not be read")
+}
+
+// makeOld makes files look as if nobody had written them for a long time.
+func makeOld(ts *testscript.TestScript, _ bool, files []string) {
+	for _, name := range files {
+		ts.Check(os.Chtimes(ts.MkAbs(name), time.Unix(1767225600, 0), time.Unix(1767225600, 0)))
+	}
+}
+
+// cutShort takes the last byte from files: in an archive of a script every file ends in a line break.
+func cutShort(ts *testscript.TestScript, _ bool, files []string) {
+	for _, name := range files {
+		info, err := os.Stat(ts.MkAbs(name))
+		ts.Check(err)
+		ts.Check(os.Truncate(ts.MkAbs(name), info.Size()-1))
+	}
 }
