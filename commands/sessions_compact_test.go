@@ -35,7 +35,7 @@ func longTalk(t *testing.T, config string, lines ...string) (state, sessions str
 	for path, text := range map[string]string{
 		filepath.Join(state, "openclaw.json"):        config,
 		filepath.Join(sessions, "sessions.json"):     `{"agent:main:cron:x":{"sessionId":"` + longTalkID + `","updatedAt":1,"compactionCount":1,"totalTokens":5,"inputTokens":1}}`,
-		filepath.Join(sessions, longTalkID+".jsonl"):     text,
+		filepath.Join(sessions, longTalkID+".jsonl"): text,
 		filepath.Join(state, "agents", "main", "it"): "",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -332,5 +332,36 @@ func TestCompactHandedOver(t *testing.T) {
 	// The store is put together row by row, because the gateway may have written others since.
 	if now, err := os.ReadFile(path); err != nil || string(now) != string(before) || rowsOf(t, sessions)["agent:main:cron:x"] != row {
 		t.Errorf("after undo: %v, the row is %s", err, rowsOf(t, sessions)["agent:main:cron:x"])
+	}
+}
+
+// A plan shows what a provider would get, masked, and asks nobody.
+func TestCompactShowsItsPlan(t *testing.T) {
+	state, _, env := longTalk(t, `{}`, invoices(20)...)
+	before := tree(t, state)
+	asked := filepath.Join(t.TempDir(), "asked")
+	line := []string{"--state-dir", state, "sessions", "compact", "cron:x", "--keep-recent-tokens", "400", "--show-plan", "--provider", "exec:touch " + asked}
+	for _, args := range [][]string{line, append(line, "--json")} {
+		a := ocRun(t, state, env, args...)
+		for _, want := range []string{"exec touch", "## Pending user asks", "[User]: Please ship invoice 0 of", "[Assistant tool calls]: read(path=", "password=***"} {
+			if want = strings.ReplaceAll(want, `"`, `\"`); !strings.Contains(a.out, want) {
+				t.Errorf("%v: %q is not in %s", args, want, a.out)
+			}
+		}
+		if a.exit != ExitDone || strings.Contains(a.out, "correcthorse") || strings.Contains(a.out, "Please ship invoice 19 of") {
+			t.Errorf("%v: exit %d %s", args, a.exit, a.out)
+		}
+	}
+	if _, err := os.Stat(asked); err == nil || tree(t, state) != before {
+		t.Errorf("something was done: %v", err)
+	}
+}
+
+// Sessions in a database are not changed offline.
+func TestCompactDatabase(t *testing.T) {
+	state, _, env := lived(t)
+	before := tree(t, state)
+	if a := ocRun(t, state, env, "--state-dir", state, "sessions", "compact", "agent:main:main", "--main"); a.exit != ExitRefused || !strings.Contains(a.errout, "file era only") || tree(t, state) != before {
+		t.Errorf("exit %d: %s", a.exit, a.errout)
 	}
 }
