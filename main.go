@@ -3,6 +3,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -19,6 +21,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), commands.Signals()...)
 	context.AfterFunc(ctx, stop)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+
+	// net/http logs what a server sends unasked; that is no business of whoever reads oc's standard error.
+	log.SetOutput(io.Discard)
 
 	dir, _ := os.Getwd()
 	os.Exit(commands.Main(ctx, commands.Process{

@@ -77,7 +77,7 @@ func deleteAgent(ctx context.Context, c *Call) error {
 		return maintenance.RemoveAgent(snapshot, keys, f, c.Now())
 	}, once: true, ask: func(asked) gateway.Request { return gateway.DeleteAgent{Agent: a.id} }, besides: []string{cfg.ConfigFile}}
 	// A gateway takes more than oc does; what is left is asked again then.
-	v.leaves = func() []string {
+	v.leaves = func() []leftover {
 		if cfg, err = c.load(); err != nil {
 			return nil
 		}
@@ -129,18 +129,18 @@ func sharers(cfg *config.Config, a oneAgent) []string {
 }
 
 // left is what stays of an agent: where the configuration speaks of it, and its workspace.
-func (a *oneAgent) left(cfg *config.Config) (all []string) {
+func (a *oneAgent) left(cfg *config.Config) (all []leftover) {
 	say := func(n *config.Node, what string) {
 		path, line, _ := n.Place()
-		all = append(all, fmt.Sprintf("%s (%s, line %d)", what, path, line))
+		all = append(all, leftover{fmt.Sprintf("%s (%s, line %d)", what, path, line), path})
 	}
 	if agent, ok := cfg.Agent(a.id); ok {
 		say(agent.Entry, "its entry in the configuration")
 		if dir, ok := agent.Entry.At("workspace").Str(); ok {
-			all = append(all, "its workspace "+dir)
+			all = append(all, leftover{what: "its workspace " + dir})
 		}
 		if dir := cfg.AgentDir(a.id); !strings.HasPrefix(dir, a.dir+string(filepath.Separator)) {
-			all = append(all, "its directory "+dir)
+			all = append(all, leftover{what: "its directory " + dir})
 		}
 	}
 	if list, ok := cfg.Value("bindings"); ok {

@@ -13,6 +13,7 @@ import (
 	"oc/maintenance"
 	"oc/store"
 	"oc/store/row"
+	"oc/store/span"
 )
 
 // answerTime is how long a gateway may take for one change, where --gateway-timeout does not say: it may have to wait for a turn.
@@ -104,7 +105,7 @@ func (c *Call) hand(ctx context.Context, conn *gateway.Conn, cfg *config.Config,
 			}
 			plan := func(s *maintenance.Snapshot) (*maintenance.Plan, error) { return v.plan(s, x.keys) }
 			x.done, x.err = w.Delegate(ctx, x.target, policy, plan, maintenance.Delegation{
-				Besides: v.besides,
+				Besides: v.besides, ByHand: true,
 				Call: func(ctx context.Context, s *maintenance.Snapshot, p *maintenance.Plan) error {
 					if p.Empty() || v.once && len(p.Protected) > 0 {
 						return nil
@@ -116,8 +117,8 @@ func (c *Call) hand(ctx context.Context, conn *gateway.Conn, cfg *config.Config,
 		if x.err == nil && v.leaves != nil && x.done.Handed != nil {
 			now := v.leaves()
 			for _, what := range x.left {
-				if !slices.Contains(now, what) {
-					x.done.Handed.Unplanned = append(x.done.Handed.Unplanned, maintenance.Unplanned{Target: what})
+				if !slices.ContainsFunc(now, func(l leftover) bool { return l.what == what.what }) {
+					x.done.Handed.Unplanned = append(x.done.Handed.Unplanned, maintenance.Unplanned{Target: what.what, Covered: what.covered(x.done.Run)})
 				}
 			}
 			x.left = now
@@ -169,8 +170,9 @@ func (h *hand) each(ctx context.Context, v verb, x *changed, all []asked) error 
 		}
 	}
 	for _, k := range all {
-		_, err := h.do(ctx, v.ask(k))
+		answer, err := h.do(ctx, v.ask(k))
 		if err == nil {
+			x.archived = append(x.archived, archivedIn(answer)...)
 			continue
 		}
 		if open(err) || v.once {
@@ -206,7 +208,7 @@ func (h *hand) rows(ctx context.Context, cfg *config.Config, v verb, x *changed)
 		return d, errors.Join(err, storeError(after, e))
 	}
 	x.after = idsOf(after)
-	g := &maintenance.Handed{Before: len(x.from.Rows), After: len(after.Rows)}
+	g := &maintenance.Handed{Before: len(x.from.Rows), After: len(after.Rows), Archives: x.archived}
 	is := map[string]string{}
 	for i := range after.Rows {
 		is[after.Rows[i].Key] = string(after.Rows[i].Val)
@@ -231,6 +233,21 @@ func (h *hand) rows(ctx context.Context, cfg *config.Config, v verb, x *changed)
 	}
 	d.Handed = g
 	return d, err
+}
+
+// archivedIn are the paths of the archives that an answer to sessions.delete names.
+func archivedIn(answer []byte) (paths []string) {
+	list := span.Member(answer, "archived")
+	if span.KindOf(list) != span.Array {
+		return nil
+	}
+	_, _ = span.Items(list, 0, func(path []byte) error { // a list that is damaged names fewer
+		if text, ok := span.Text(path); ok {
+			paths = append(paths, text)
+		}
+		return nil
+	})
+	return paths
 }
 
 func idsOf(s *store.Sessions) map[string]string {

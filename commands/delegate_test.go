@@ -1,7 +1,9 @@
 package commands
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"oc/fixtures"
+	"oc/gateway"
 	"oc/store/lock"
 )
 
@@ -147,6 +151,148 @@ func TestAnotherSessionByNow(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(sessions, "8f1d5540-bc5f-47a0-a629-cd370c2d6df0.jsonl")); err != nil {
 		t.Error(err)
+	}
+}
+
+// A session that was written just now is in use by somebody unseen, unless a gateway that lives is asked: it knows whom it works for. A lock is
+// respected either way.
+func TestWrittenJustNow(t *testing.T) {
+	const key, transcript = "agent:work:telegram:direct:5550137", "8f1d5540-bc5f-47a0-a629-cd370c2d6df0.jsonl"
+	for _, verb := range [][]string{{"delete", "--yes"}, {"archive"}, {"reset"}, {"patch", "--pin"}} {
+		t.Run(verb[0], func(t *testing.T) {
+			state, sessions, env := lived(t)
+			h := &house{t, "2026.7.35", sessions}
+			f := fake(t, "2026.7.35", state, h.do)
+			at := time.UnixMilli(fixtures.Now - 60_000)
+			if err := os.Chtimes(filepath.Join(sessions, transcript), at, at); err != nil {
+				t.Fatal(err)
+			}
+			line := slices.Concat([]string{"--state-dir", state, "--json", "sessions"}, verb, []string{key})
+			if a := ocRun(t, state, f.env(env), append(line, "--offline")...); a.exit != ExitRefused || len(f.calls()) != 0 {
+				t.Fatalf("offline: exit %d: %s%s", a.exit, a.out, a.errout)
+			}
+			lockFile := filepath.Join(sessions, transcript+lock.Suffix)
+			hold(t, filepath.Join(sessions, transcript))
+			if a := ocRun(t, state, f.env(env), line...); a.exit != ExitBusy || len(f.calls()) != 0 {
+				t.Errorf("locked: exit %d: %s%s", a.exit, a.out, a.errout)
+			}
+			if err := os.Remove(lockFile); err != nil {
+				t.Fatal(err)
+			}
+			if a := ocRun(t, state, f.env(env), line...); a.exit != ExitDone || via(t, a) != viaGateway || len(f.calls()) != 1 {
+				t.Errorf("exit %d, %v: %s%s", a.exit, f.calls(), a.out, a.errout)
+			}
+		})
+	}
+}
+
+// What a gateway takes out of the configuration is saved with the run, and is not said to be lost; the workspace is.
+func TestAgentLeftovers(t *testing.T) {
+	state, sessions, env := lived(t)
+	file := filepath.Join(state, "openclaw.json")
+	config, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fake(t, "2026.7.35", state, func(c fakeCall) fakeEnd {
+		payload, _ := frameOf(t, "2026.7.35", "agents.delete")
+		if err := errors.Join(os.RemoveAll(filepath.Dir(sessions)), os.WriteFile(file, []byte(`{"agents": {"list": [{"id": "main", "default": true}]}}`), 0o600)); err != nil {
+			t.Error(err)
+		}
+		return fakeEnd{payload: payload}
+	})
+	a := ocRun(t, state, f.env(env), "--state-dir", state, "--json", "agents", "delete", "work", "--yes")
+	if a.exit != ExitDone {
+		t.Fatalf("exit %d: %s%s", a.exit, a.out, a.errout)
+	}
+	var d struct {
+		Unplanned []struct {
+			Target  string
+			Covered bool
+		}
+		Undo struct{ Run string }
+	}
+	if err := json.Unmarshal([]byte(a.out), &d); err != nil {
+		t.Fatal(err)
+	}
+	entries := 0
+	for _, u := range d.Unplanned {
+		inFile := strings.Contains(u.Target, "openclaw.json")
+		if inFile != u.Covered {
+			t.Errorf("%+v", u)
+		}
+		if inFile {
+			entries++
+		}
+	}
+	if entries == 0 || !strings.Contains(a.errout, "undo brings it back") {
+		t.Errorf("%d entries of the configuration are told: %s", entries, a.errout)
+	}
+	env["OPENCLAW_GATEWAY_PORT"] = "1"
+	if u := ocRun(t, state, env, "--state-dir", state, "undo", d.Undo.Run); u.exit != ExitDone {
+		t.Errorf("undo: exit %d: %s%s", u.exit, u.out, u.errout)
+	}
+	if now, _ := os.ReadFile(file); string(now) != string(config) {
+		t.Errorf("the configuration does not come back: %s", now)
+	}
+}
+
+// What became of a call that was cut short is told by the next change, and what nobody counted is unknown, not nothing.
+func TestCutShortIsTold(t *testing.T) {
+	state, sessions, env := lived(t)
+	h := &house{t, "2026.7.35", sessions}
+	cut := true
+	f := fake(t, "2026.7.35", state, func(c fakeCall) fakeEnd {
+		end := h.do(c)
+		end.hangUp, cut = cut, false
+		return end
+	})
+	line := func(key string) []string { return []string{"--state-dir", state, "sessions", "delete", key, "--yes"} }
+	if a := ocRun(t, state, f.env(env), line("agent:work:telegram:direct:5550137")...); a.exit != ExitBusy {
+		t.Fatalf("exit %d: %s", a.exit, a.errout)
+	}
+	if a := ocRun(t, state, f.env(env), line("agent:work:explicit:invoice-audit")...); a.exit != ExitDone || !strings.Contains(a.errout, "had been cut short and was settled") {
+		t.Errorf("exit %d: %s", a.exit, a.errout)
+	}
+	doc := ocRun(t, state, env, "--state-dir", state, "undo", "--list", "--json").doc(t)
+	rows := map[string]any{}
+	for i := range 2 { // of the same instant, so in either order
+		command, _ := dig(doc, "runs", i, "command").(string)
+		rows[command[strings.LastIndex(command, " ")+1:]] = dig(doc, "runs", i, "rows")
+		want(t, "possible", dig(doc, "runs", i, "possible"), true)
+	}
+	if unknown, told := rows["agent:work:telegram:direct:5550137"]; unknown != nil || !told || rows["agent:work:explicit:invoice-audit"] != 1.0 {
+		t.Errorf("%v", rows)
+	}
+}
+
+// The archives that a gateway of the SQLite era makes are those that it names: their names are not those of the transcripts.
+func TestArchivedIn(t *testing.T) {
+	payload, _ := frameOf(t, "2026.9.6", "sessions.delete")
+	raw, err := json.Marshal(payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := archivedIn(raw); len(got) != 1 || !strings.HasSuffix(got[0], ".zst") {
+		t.Errorf("%q", got)
+	}
+	for _, odd := range []string{``, `null`, `{"archived":7}`, `{"archived":{"a":"b"}}`, `{"archived":[1,null]}`} {
+		if got := archivedIn([]byte(odd)); len(got) != 0 {
+			t.Errorf("%s: %q", odd, got)
+		}
+	}
+}
+
+// An error that says by itself that it was interrupted says so once.
+func TestInterruptedOnce(t *testing.T) {
+	for _, err := range []error{
+		fmt.Errorf("read a: %w", context.Canceled), context.Canceled,
+		gatewayError(&gateway.Error{Fault: gateway.Interrupted, Doing: "call a on", Host: "h", Sent: true, Err: context.Canceled}),
+		gatewayError(&gateway.Error{Fault: gateway.Interrupted, Doing: "connect to", Host: "h", Err: context.Canceled}),
+	} {
+		if said := message(err); strings.Count(said, "interrupted") != 1 {
+			t.Errorf("%q", said)
+		}
 	}
 }
 

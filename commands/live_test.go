@@ -352,7 +352,7 @@ func TestLiveYield(t *testing.T) {
 		ends(t, p.oc("sessions", "yield", "--wait", "0"), ExitNothing, "nothing came within 0")
 		// The gateway goes away.
 		p.gone = "tasks.list"
-		ends(t, p.oc("sessions", "yield", "--wait", "20s"), ExitBusy, "1012")
+		ends(t, p.oc("sessions", "yield", "--wait", "20s"), ExitBusy, fmt.Sprintf("oc: hear from the gateway at 127.0.0.1:%d: it closed the connection with code 1012", p.port))
 	})
 }
 

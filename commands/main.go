@@ -157,10 +157,9 @@ func hasMessage(err error) bool {
 // message is the line about an error.
 func message(err error) string {
 	if errors.Is(err, context.Canceled) {
-		if text := strings.TrimSuffix(err.Error(), context.Canceled.Error()); text != "" {
+		if text, bare := strings.CutSuffix(err.Error(), context.Canceled.Error()); bare {
 			return text + "interrupted"
 		}
-		return "interrupted"
 	}
 	return err.Error()
 }

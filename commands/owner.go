@@ -44,8 +44,7 @@ func (c *Call) where(cfg *config.Config) gateway.Where {
 // database are to change. The caller closes the connection.
 func (c *Call) way(ctx context.Context, cfg *config.Config, index string, sqlite bool) (*gateway.Conn, error) {
 	w := c.where(cfg)
-	has := func(flag string) bool { return find(c.Path[len(c.Path)-1].Flags, "--"+flag) != nil && c.Given(flag) }
-	f := gateway.Flags{Offline: c.Bool("offline"), Store: has("store"), BesideGateway: has("beside-gateway"), SQLite: sqlite}
+	f := gateway.Flags{Offline: c.Bool("offline"), Store: c.chose("store"), BesideGateway: c.chose("beside-gateway"), SQLite: sqlite}
 	var o gateway.Options
 	switch {
 	case f.Store && index != "" && !sameDir(maintenance.Home(cfg, index), cfg.StateDir):
@@ -71,6 +70,11 @@ func (c *Call) way(ctx context.Context, cfg *config.Config, index string, sqlite
 		return nil, gatewayError(err)
 	}
 	return conn, nil
+}
+
+// chose says whether a flag was given that the command may not have.
+func (c *Call) chose(flag string) bool {
+	return find(c.Path[len(c.Path)-1].Flags, "--"+flag) != nil && c.Given(flag)
 }
 
 // stateOf is the state directory that a store by its path belongs to: agents/<id>/sessions in it, else its own directory.

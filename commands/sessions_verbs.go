@@ -10,6 +10,7 @@ import (
 	"oc/config"
 	"oc/gateway"
 	"oc/maintenance"
+	"oc/maintenance/journal"
 	"oc/store"
 	"oc/store/lock"
 	"oc/store/row"
@@ -28,9 +29,9 @@ type verb struct {
 	// ask is the request by which a gateway does it to a session; nil where it has none, and closed says why.
 	ask     func(k asked) gateway.Request
 	closed  string
-	once    bool            // one request does all of it
-	besides []string        // files that a gateway changes with it
-	leaves  func() []string // what is left after a gateway did it; nil: what was said before
+	once    bool              // one request does all of it
+	besides []string          // files that a gateway changes with it
+	leaves  func() []leftover // what is left after a gateway did it; nil: what was said before
 }
 
 // Who made a change, as results say it.
@@ -46,21 +47,36 @@ var (
 	verbFlags   = []Flag{agentFlag, storeFlag, mainFlag, dryFlag, yesFlag, keepUndoFlag, purgeFlag, besideGatewayFlag}
 	verbExits   = []int{ExitBusy, ExitRefused}
 	verbAnyKeys = "\n\nKEY is a session key, exact or in another form of it, a session id, or a label. A session whose transcript is locked or was written in the last five minutes stays as it is " +
-		"and is told; the others are changed. oc undo takes all of it back. While a gateway of this state lives it is asked to do it, and undo waits until it has stopped."
+		"and is told; the others are changed. oc undo takes all of it back. While a gateway of this state lives it is asked to do it, also to a session that was written just now, and undo " +
+		"waits until it has stopped."
 )
 
 // changed is one store of a verb.
 type changed struct {
 	cleaned
-	keys      []string // that were asked for, as they stand in the store
-	left      []string // what stays although it has to do with what went
-	unwatched int64    // watches that went with them
-	inferred  bool     // the row of a restored session is not the one that was lost
-	instead   string   // the key that its saved row had, where that is in use again
+	keys      []string   // that were asked for, as they stand in the store
+	left      []leftover // what stays although it has to do with what went
+	unwatched int64      // watches that went with them
+	inferred  bool       // the row of a restored session is not the one that was lost
+	instead   string     // the key that its saved row had, where that is in use again
 
 	from          *store.Sessions   // as it was read to find the sessions; nil where none were looked for
 	before, after map[string]string // session ids by key, of a database
 	refused       map[string]error  // by key, what the gateway did not do
+	archived      []string          // paths of archives, as the gateway gave them
+}
+
+// A leftover is something that has to do with what went and is in no store.
+type leftover struct {
+	what string // for people
+	file string // that it is a part of; "" for a thing of its own
+}
+
+// covered says that a run has saved the file that it was in.
+func (l leftover) covered(r *journal.Run) bool {
+	return l.file != "" && r != nil && slices.ContainsFunc(r.Steps, func(s journal.Step) bool {
+		return s.Kind == journal.Replace && maintenance.SameStore(s.Path, l.file)
+	})
 }
 
 // sqlite says that the sessions are in a database.
@@ -165,6 +181,12 @@ func (c *Call) apply(ctx context.Context, cfg *config.Config, v verb, all []chan
 		plan := func(s *maintenance.Snapshot) (*maintenance.Plan, error) { return v.plan(s, x.keys) }
 		if dry {
 			x.done, x.err = c.rehearsal(ctx, cfg, x.target, policy, plan)
+			if x.err == nil && slices.ContainsFunc(x.done.Plan.Protected, isRecent) && !c.Bool("offline") && !c.chose("beside-gateway") && !c.chose("store") && c.owner(ctx, cfg).Life == gateway.Alive {
+				x.done, x.err = c.rehearsal(ctx, cfg, x.target, policy, func(s *maintenance.Snapshot) (*maintenance.Plan, error) {
+					s.Governed = true // as it will be when the gateway is asked
+					return plan(s)
+				})
+			}
 		} else {
 			x.done, x.err = w.Apply(ctx, x.target, policy, plan)
 		}
@@ -176,6 +198,8 @@ func (c *Call) apply(ctx context.Context, cfg *config.Config, v verb, all []chan
 	}
 	return c.reportVerb(v, all, dry)
 }
+
+func isRecent(k maintenance.Protected) bool { return k.Rule == maintenance.RecentBytes }
 
 // rehearsal plans without applying.
 func (c *Call) rehearsal(ctx context.Context, cfg *config.Config, t store.Target, p *maintenance.Policy, plan func(*maintenance.Snapshot) (*maintenance.Plan, error)) (*maintenance.Done, error) {
@@ -275,6 +299,7 @@ func (c *Call) reportVerb(v verb, all []changed, dry bool) error {
 	var failed failures
 	exit := ExitDone
 	for _, x := range all {
+		c.remarkRecovered(x.done)
 		if x.err != nil {
 			if len(all) == 1 {
 				return x.err
@@ -289,7 +314,7 @@ func (c *Call) reportVerb(v verb, all []changed, dry bool) error {
 			c.Notef("%d of its watches in the signal log went with it; they are made anew when they are needed", x.unwatched)
 		}
 		for _, what := range x.left {
-			c.Notef("left as it is: %s", what)
+			c.Notef("left as it is: %s", what.what)
 		}
 		if x.instead != "" {
 			c.Notef("the key %s is in use again, so the row that was saved comes back as %s", x.instead, x.keys[0])
@@ -390,7 +415,7 @@ func verbMembers(p *span.Printer, v verb, x changed, dry bool) {
 	if x.left != nil {
 		p.Key("left").Array()
 		for _, what := range x.left {
-			p.String(what)
+			p.String(what.what)
 		}
 		p.End()
 	}

@@ -122,7 +122,11 @@ func showStatus(ctx context.Context, c *Call) error {
 	)
 	for _, e := range s.owner.Evidence {
 		if e.Points != gateway.None || c.Bool("verbose") {
-			reasons(out, "  ", []string{e.Says})
+			says := e.Says
+			if e.Path != "" {
+				says = e.Path + ": " + says
+			}
+			reasons(out, "  ", []string{says})
 		}
 	}
 	out.Printf("\n")

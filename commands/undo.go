@@ -308,8 +308,13 @@ func (c *Call) listRuns(all []maintenance.Past, partial bool) error {
 				p.Key("command").String(r.Facts.Command)
 				p.Key("agentId").String(r.Facts.Agent)
 				p.Key("storePath").String(r.Facts.Store)
-				p.Key("rows").Int(int64(r.Facts.Rows))
-				p.Key("files").Int(int64(r.Facts.Files))
+				if uncounted(&r) {
+					p.Key("rows").Null()
+					p.Key("files").Null()
+				} else {
+					p.Key("rows").Int(int64(r.Facts.Rows))
+					p.Key("files").Int(int64(r.Facts.Files))
+				}
 				p.Key("freedBytes").Int(r.Freed)
 				p.Key("savedBytes").Int(r.Saved)
 				why := r.Possible()
@@ -333,7 +338,11 @@ func (c *Call) listRuns(all []maintenance.Past, partial bool) error {
 		c.Out.Printf("%s\n", c.Out.Paint(term.Bold, fmt.Sprintf(line, "Run and command", "Age", "Rows", "Files", "Saved", "Undo", "Agent")))
 		for _, r := range all {
 			f := r.Facts
-			c.Out.Printf(line+"\n", r.ID, ageOf(float64(r.Created), c.nowMs()), fmt.Sprint(f.Rows), fmt.Sprint(f.Files), term.Bytes(r.Saved), r.Word(), f.Agent)
+			rows, files := fmt.Sprint(f.Rows), fmt.Sprint(f.Files)
+			if uncounted(&r) {
+				rows, files = "?", "?"
+			}
+			c.Out.Printf(line+"\n", r.ID, ageOf(float64(r.Created), c.nowMs()), rows, files, term.Bytes(r.Saved), r.Word(), f.Agent)
 			c.Out.Printf("  %s\n", f.Command) // below: beside it there is no room on 80 columns
 		}
 	}
@@ -341,6 +350,11 @@ func (c *Call) listRuns(all []maintenance.Past, partial bool) error {
 		return Status(ExitFailed)
 	}
 	return nil
+}
+
+// uncounted says that how much a gateway did of a run is not known: nobody was there to count when it was done.
+func uncounted(p *maintenance.Past) bool {
+	return p.Facts.Via == viaGateway && p.Facts.Rows == 0 && p.Facts.Files == 0
 }
 
 func spent(p *maintenance.Past) int {

@@ -55,7 +55,9 @@ func (c *Conn) Err() error {
 	select {
 	case <-c.done:
 		if c.ended != nil {
-			return c.ended
+			e := *c.ended
+			e.Doing, e.Host = "hear from", c.host
+			return &e
 		}
 	default:
 	}

@@ -33,7 +33,7 @@ const (
 // secret.
 type Error struct {
 	Fault Fault
-	Doing string // "connect to" or "call <method> on"
+	Doing string // "connect to", "hear from" or "call <method> on"
 	Host  string // host:port of the gateway
 
 	// Sent: the request went out and no answer came, so it is not known whether
@@ -51,7 +51,7 @@ type Error struct {
 
 	Err error // the cause, for errors.Is; not shown
 
-	fix string // of missing credentials
+	fix string // of missing credentials, and of an owner that does not listen
 }
 
 func (e *Error) Error() string {
@@ -156,6 +156,9 @@ func (e *Error) Try() string {
 	case ToolDenied:
 		return "name it in gateway.tools.allow of openclaw.json, and see that no tool policy takes it away"
 	case NoListener:
+		if e.fix != "" {
+			return e.fix
+		}
 		return "start the gateway, or check its port"
 	case Unreachable:
 		return "check the address and the network"
@@ -234,6 +237,12 @@ const (
 // Exit says what a command should end with.
 func (e *Error) Exit() Exit {
 	switch e.Fault {
+	case Failed:
+		// A session that has a turn (spec/gateway.md 3). UNAVAILABLE alone says
+		// less: gateways use it for what went wrong inside of them too.
+		if e.Code == "UNAVAILABLE" && strings.Contains(e.Says, "is still active") {
+			return ExitBusy
+		}
 	case NoListener, Unreachable, Silent, HungUp, Starting, Interrupted:
 		return ExitBusy
 	case Denied, NoCredentials, ToolDenied, Strange, OtherState, Unsupported:

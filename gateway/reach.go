@@ -62,6 +62,9 @@ func Meet(ctx context.Context, w Where, m lock.Machine, now time.Time, o Options
 	}
 	owner := Owner(ctx, w, m, now)
 	if owner.Life != Alive || owner.Port == 0 || owner.Port == o.Target.Port {
+		if e := (*Error)(nil); errors.As(err, &e) && e.Fault == NoListener && owner.Life == Alive {
+			e.fix = "process " + strconv.Itoa(owner.PID) + " owns the state and starts or stops: wait a moment, then try again"
+		}
 		return nil, o, err
 	}
 	o.Target = o.Target.at(owner.Port, fmt.Sprintf("lock of process %d", owner.PID))

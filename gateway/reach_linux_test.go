@@ -129,6 +129,32 @@ func TestReachByLock(t *testing.T) {
 	}
 }
 
+// Whoever owns the state and does not listen is waited for, and nobody is told
+// to start another gateway; without an owner that is the advice.
+func TestMeetOwnerThatDoesNotListen(t *testing.T) {
+	h := newHouse(t)
+	o := closedPort(t)
+	_, _, err := Meet(t.Context(), h.w, one{}, time.Now(), o)
+	if err == nil || !strings.Contains(err.Error(), "start the gateway") {
+		t.Errorf("without an owner: %v", err)
+	}
+	h.stateLock("gateway.state.lock", fmt.Sprintf(`{"pid":4242,"createdAt":"2026-11-30T13:31:40.056Z","startTime":9,"port":%d}`, o.Target.Port))
+	_, _, err = Meet(t.Context(), h.w, one{pid: 4242, start: 9}, time.Date(2026, 11, 30, 13, 45, 0, 0, time.UTC), o)
+	if err == nil || !strings.Contains(err.Error(), "process 4242") || strings.Contains(err.Error(), "start the gateway") {
+		t.Errorf("with one: %v", err)
+	}
+}
+
+// A connection that does not come about in time is not the network's fault.
+func TestNoTimeToConnect(t *testing.T) {
+	o := tcp(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	o.Budget = time.Nanosecond
+	_, err := Dial(t.Context(), o)
+	if err == nil || !strings.Contains(err.Error(), "in time") && !strings.Contains(err.Error(), "in the time that it was given") {
+		t.Errorf("%v", err)
+	}
+}
+
 // Killing the gateway at any moment of a call leaves it known whether the
 // request had gone out, and never sends it twice.
 func TestKilledAtAnyMoment(t *testing.T) {
@@ -194,5 +220,15 @@ func TestReachInterrupted(t *testing.T) {
 	_, d := Reach(ctx, h.w, none{}, time.Now(), o, Flags{})
 	if err := d.Err(); !errors.Is(err, context.Canceled) {
 		t.Errorf("%+v: %v", d, err)
+	}
+}
+
+// A session that has a turn is busy; what else a gateway calls unavailable is
+// a failure.
+func TestActiveSessionIsBusy(t *testing.T) {
+	for says, want := range map[string]Exit{"Session a is still active; try again in a moment.": ExitBusy, "Error: disk is full": ExitFailed} {
+		if e := (&Error{Fault: Failed, Code: "UNAVAILABLE", Says: says}); e.Exit() != want {
+			t.Errorf("%s: %s", says, e.Exit())
+		}
 	}
 }

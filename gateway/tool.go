@@ -145,6 +145,9 @@ func (d *dialing) unreachable(ctx context.Context, err error) *Error {
 	case !d.connected.Load() && refused(err):
 		e.Fault = NoListener
 	case !d.connected.Load():
+		if e.Fault == Silent {
+			e.Says = "none came about in the time that it was given"
+		}
 		e.Fault = Unreachable
 	}
 	return e

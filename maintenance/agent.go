@@ -96,7 +96,7 @@ func RemoveAgent(s *Snapshot, keys []string, f *Folder, now time.Time) (*Plan, e
 		switch {
 		case x.Held != "":
 			d.leave(i, Locked, ByHand, "its transcript is locked: "+x.Held)
-		case x.Class == jsonfile.Live && !x.Link && x.written() > d.now-recently:
+		case x.Class == jsonfile.Live && !x.Link && x.written() > d.now-recently && !s.Governed:
 			d.leave(i, RecentBytes, ByHand, "it was "+lastWritten(d.now-x.written()))
 		}
 	}

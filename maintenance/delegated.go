@@ -46,6 +46,8 @@ type Delegation struct {
 	Call func(ctx context.Context, s *Snapshot, p *Plan) error
 	// Besides are files that the gateway writes too, such as the configuration: they are saved where they lie below the journal's roots.
 	Besides []string
+	// ByHand says that the change is one of sessions by name: the snapshot is Governed.
+	ByHand bool
 	// Anyway says that the gateway is called although the plan is empty: it may see more.
 	Anyway bool
 }
@@ -81,10 +83,14 @@ func (w *Worker) Delegate(ctx context.Context, t store.Target, p *Policy, make f
 		return d, fmt.Errorf("close an earlier run, which only oc undo can do with the gateway stopped: %w", err)
 	}
 	for try := 1; ; try++ {
-		if err := w.plan(ctx, d, t, p, make); err != nil || d.Plan.Empty() && !g.Anyway {
+		err := w.plan(ctx, d, t, p, func(s *Snapshot) (*Plan, error) {
+			s.Governed = g.ByHand
+			return make(s)
+		})
+		if err != nil || d.Plan.Empty() && !g.Anyway {
 			return d, err
 		}
-		err := w.save(ctx, j, d, g)
+		err = w.save(ctx, j, d, g)
 		if errors.Is(err, journal.ErrChanged) && try < planTries && ctx.Err() == nil {
 			time.Sleep(planPause)
 			continue

@@ -170,7 +170,7 @@ func (d *draft) inUse(r *Row) Rule {
 	switch {
 	case r.Held != "":
 		return Locked
-	case r.Written > d.now-recently:
+	case r.Written > d.now-recently && !d.s.Governed:
 		return RecentBytes
 	}
 	return ""

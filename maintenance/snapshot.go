@@ -36,6 +36,12 @@ type Snapshot struct {
 	// Problems are single things that could not be read, one sentence each.
 	Problems []string
 
+	// Governed says that the change is one by name and that a gateway which
+	// lives makes it. It knows which sessions it works for, so that a transcript
+	// that was written a moment ago is no sign of somebody unseen; a lock is
+	// respected all the same.
+	Governed bool
+
 	// Taken is the time that Take was given.
 	Taken time.Time
 

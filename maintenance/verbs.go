@@ -11,8 +11,9 @@ import (
 // The verbs by which people change single sessions: delete, archive, restore,
 // reset, patch. Each is a pure function from a snapshot and what is asked to a
 // plan of the same kind as a cleanup's, with [Alone] as the policy that the
-// snapshot is taken for. A row whose transcript is locked or was written in
-// the last five minutes stays as it is: the plan has it among its protected.
+// snapshot is taken for. A row whose transcript is locked stays as it is, and
+// so does one that was written in the last five minutes unless the snapshot is
+// Governed: the plan has it among its protected.
 
 // A NoRow is a key that the store does not have, or no more.
 type NoRow struct{ Store, Key string }
