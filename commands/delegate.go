@@ -19,6 +19,9 @@ import (
 // answerTime is how long a gateway may take for one change, where --gateway-timeout does not say: it may have to wait for a turn.
 const answerTime = time.Minute
 
+// compactTime is how long it may take for a summary: three minutes of its model, by default, and what is around it.
+const compactTime = 5 * time.Minute
+
 // queueTime is how long a change that is handed over waits for others of oc: each is at most a few calls long.
 const queueTime = time.Minute
 
@@ -38,6 +41,9 @@ type asked struct {
 // do makes one call, once.
 func (h *hand) do(ctx context.Context, r gateway.Request) (json.RawMessage, error) {
 	wait := answerTime
+	if _, slow := r.(gateway.Compact); slow {
+		wait = compactTime
+	}
 	if h.Given("gateway-timeout") {
 		wait = h.Duration("gateway-timeout")
 	}
