@@ -9,6 +9,7 @@ import (
 	"oc/commands/term"
 	"oc/config"
 	"oc/gateway"
+	"oc/maintenance"
 	"oc/store"
 	"oc/store/row"
 	"oc/store/span"
@@ -48,6 +49,7 @@ type standing struct {
 	signals *signals
 	stats   awareness.Stats
 	unheard error // why the signal log could not be read
+	past    []maintenance.Past
 
 	vitals *vitals // nil: the gateway was not asked
 }
@@ -90,6 +92,11 @@ func (c *Call) survey(ctx context.Context) (*standing, error) {
 	}
 	store.Sort(s.newest, store.ByUpdated)
 	s.newest = s.newest[:min(len(s.newest), newestShown)]
+	var wrong []error
+	s.past, wrong = (&maintenance.Worker{Config: cfg, Now: c.Now}).Past("")
+	for _, err := range wrong {
+		c.Warnf("the runs of oc: %v", err)
+	}
 	s.signals = &signals{call: c, cfg: cfg, path: awareness.Path(cfg.StateDir), quiet: true}
 	if s.stats, s.unheard = s.signals.stats(ctx); s.unheard != nil {
 		c.Warnf("the signal log: %v", s.unheard)
@@ -119,6 +126,7 @@ func showStatus(ctx context.Context, c *Call) error {
 		term.Fact{Label: "Configuration", Value: s.configLine()},
 		term.Fact{Label: "Gateway", Value: s.gatewayLine(), Style: gatewayStyle(s.owner.Life)},
 		term.Fact{Label: "Signal log", Value: s.signalLine()},
+		term.Fact{Label: "Undo", Value: s.undoLine()},
 	)
 	for _, e := range s.owner.Evidence {
 		if e.Points != gateway.None || c.Bool("verbose") {
@@ -212,6 +220,33 @@ func (s *standing) signalLine() string {
 	return fmt.Sprintf("%s of %s, %s, %s with a pending notice", plural(int(s.stats.Events), "event", "events"), plural(int(s.stats.Sessions), "session", "sessions"), plural(int(s.stats.Watches), "watch", "watches"), term.Count(s.stats.Pending))
 }
 
+// undoable are the runs of oc in this state that can be taken back, the bytes saved for that, and how many runs were cut short.
+func (s *standing) undoable() (runs, cut int, saved int64) {
+	for i := range s.past {
+		p := &s.past[i]
+		saved += p.Saved
+		switch {
+		case p.Unfinished():
+			cut++
+		case p.Possible() == "":
+			runs++
+		}
+	}
+	return runs, cut, saved
+}
+
+// undoLine is what oc undo can take back, in a line, where there is something.
+func (s *standing) undoLine() string {
+	runs, cut, saved := s.undoable()
+	switch {
+	case cut > 0:
+		return fmt.Sprintf("%s can be taken back, %s cut short: the next change or oc undo closes it; %s saved", plural(runs, "run", "runs"), plural(cut, "was", "were"), term.Bytes(saved))
+	case runs > 0 || saved > 0:
+		return fmt.Sprintf("%s can be taken back, %s saved (oc undo --list)", plural(runs, "run", "runs"), term.Bytes(saved))
+	}
+	return ""
+}
+
 func gatewayStyle(l gateway.Life) term.Style {
 	switch l {
 	case gateway.Alive:
@@ -243,6 +278,12 @@ func (s *standing) document(p *span.Printer) error {
 		p.String(w.String())
 	}
 	p.End()
+	p.End()
+	runs, cut, saved := s.undoable()
+	p.Key("undo").Object()
+	p.Key("runs").Int(int64(runs))
+	p.Key("cutShort").Int(int64(cut))
+	p.Key("savedBytes").Int(saved)
 	p.End()
 	o := s.owner
 	p.Key("gateway").Object()

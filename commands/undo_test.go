@@ -325,3 +325,25 @@ func TestUndoOfARestoreThatWasUsed(t *testing.T) {
 		})
 	}
 }
+
+// What undo can take back, and what it takes on the disk, is shown by status.
+func TestStatusCountsUndo(t *testing.T) {
+	state, _ := oldState(t, t.TempDir(), 6, "")
+	if a := at(t, state, "status"); strings.Contains(a.out, "taken back") {
+		t.Errorf("nothing was changed yet: %s", a.out)
+	}
+	if a := at(t, state, "sessions", "cleanup", "--older-than", "39d"); a.exit != ExitDone {
+		t.Fatal(a.errout)
+	}
+	doc := at(t, state, "status", "--json").doc(t)
+	if saved, _ := dig(doc, "undo", "savedBytes").(float64); dig(doc, "undo", "runs") != 1.0 || dig(doc, "undo", "cutShort") != 0.0 || saved == 0 {
+		t.Errorf("%v", dig(doc, "undo"))
+	}
+	if a := at(t, state, "status"); !strings.Contains(a.out, "1 run can be taken back") {
+		t.Error(a.out)
+	}
+	if a := at(t, state, "undo"); a.exit != ExitDone {
+		t.Fatal(a.errout)
+	}
+	want(t, "runs", dig(at(t, state, "status", "--json").doc(t), "undo", "runs"), 0.0)
+}
