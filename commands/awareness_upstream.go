@@ -182,7 +182,7 @@ func scanTable(c *Call, scans []awareness.Scan) {
 		case awareness.Active:
 			what = plural(int(scan.Turns), "new turn of people", "new turns of people")
 		case awareness.Missing:
-			what = "not there, for "+plural(scan.Missed, "tick", "ticks")
+			what = "not there, for " + plural(scan.Missed, "tick", "ticks")
 		case awareness.Lost:
 			what = "not there any more; the link is removed"
 		}

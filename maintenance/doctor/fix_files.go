@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"oc/config/json5"
+	"oc/config"
 	"oc/maintenance"
 )
 
@@ -71,9 +71,12 @@ func (r *repair) retire(f Finding) error {
 		}
 		r.configs[path] = e
 	}
-	text, key, err := withoutRetired(e.text, f)
+	text, key, found, err := config.Without(e.text, retired)
 	if err != nil {
 		return err
+	}
+	if !found {
+		return errors.New("the key is not in the file any more")
 	}
 	e.text, e.keys = text, append(e.keys, key)
 	return nil
@@ -85,35 +88,6 @@ type configEdit struct {
 	info os.FileInfo
 	text []byte
 	keys []string
-}
-
-// withoutRetired is a file without the retired key that stands in the line of
-// a finding. In a file that is included the place of the key says less than
-// its name and that of the section above it.
-func withoutRetired(text []byte, f Finding) (out []byte, key string, err error) {
-	doc, err := json5.Parse(text)
-	if err != nil {
-		return nil, "", err
-	}
-	var walk func(n *json5.Node, above string)
-	walk = func(n *json5.Node, above string) {
-		for _, m := range n.Members {
-			for _, name := range retired {
-				parts := strings.Split(name, ".")
-				if out == nil && m.Key == parts[len(parts)-1] && (above == "" || above == parts[len(parts)-2]) {
-					out, key = json5.Without(text, doc, n, m.Key), name
-				}
-			}
-			if m.Value.Kind == json5.Object && out == nil {
-				walk(m.Value, m.Key)
-			}
-		}
-	}
-	walk(doc.Root, "")
-	if out == nil {
-		return nil, "", errors.New("the key is not in the file any more")
-	}
-	return out, key, nil
 }
 
 // settle puts the edits of the configuration into the plan.
