@@ -7,7 +7,7 @@ func all() *Command {
 	return &Command{
 		Name:  "oc",
 		Short: "look after the sessions of an OpenClaw installation",
-		Long: "oc lists, reads, explains, cleans and reconciles the sessions of an OpenClaw installation, on the files and databases on disk, " +
+		Long: "oc lists, reads, explains, cleans, repairs and reconciles the sessions of an OpenClaw installation, on the files and databases on disk, " +
 			"and keeps its hands off while a gateway works on them. Commands that read change nothing, and what a command does to sessions can be undone.",
 		Examples: []Example{
 			{"oc", "the state in a few lines, and what to do next"},

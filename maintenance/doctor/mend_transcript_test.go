@@ -280,3 +280,38 @@ func TestRandomCures(t *testing.T) {
 		}
 	})
 }
+
+// A transcript that is mended as a whole comes back byte for byte, and one that is in use stays as it is.
+func TestRepairTranscript(t *testing.T) {
+	g := six()
+	null := strings.Replace(said("x", "b", "null", text("whose?")), `"role":"null"`, `"role":null`, 1)
+	state, path := sick(t, "\xef\xbb\xbf"+lines(g[0], g[1], "{bad", g[2], null, said("c", "x", "user", text("two")), g[4], g[4], said("e", "lost", "user", text("three")))+"\x00\x00")
+	o, w := ward(t, state, nil)
+	if m := RepairTranscript(t.Context(), o, path, w, false); m.Err == nil || m.Done.Run != nil {
+		t.Errorf("a transcript of a moment ago was mended: %+v", m)
+	}
+	aged(t, state)
+	before, messages := shown(t, state), spoken(t, state)
+	dry := RepairTranscript(t.Context(), o, path, w, true)
+	m := RepairTranscript(t.Context(), o, path, w, false)
+	if m.Err != nil || dry.Err != nil || m.Done.Run == nil || len(m.Left) > 0 {
+		t.Fatalf("%v %v, left %+v", dry.Err, m.Err, m.Left)
+	}
+	if d := cmp.Diff(told([]Mended{dry}), told([]Mended{m})); d != "" {
+		t.Error(d)
+	}
+	got, err := os.ReadFile(path)
+	if err != nil || string(got) != lines(g...) {
+		t.Errorf("%v\n%s", err, got)
+	}
+	if lost := missing(messages, spoken(t, state)); len(lost) > 0 {
+		t.Error(lost)
+	}
+	if again := RepairTranscript(t.Context(), o, path, w, false); again.Err != nil || again.Done.Run != nil {
+		t.Errorf("a second time: %+v", again)
+	}
+	back(t, state)
+	if d := cmp.Diff(before, shown(t, state)); d != "" {
+		t.Error(d)
+	}
+}
