@@ -341,10 +341,10 @@ func (s *Snapshot) contentOf(path string) Content {
 	}
 	info, err := os.Stat(path)
 	switch {
-	case err != nil:
+	case errors.Is(err, fs.ErrNotExist) && store.Dangling(path) == "":
 		return Gone
-	case !info.Mode().IsRegular():
-		return Messages
+	case err != nil, !info.Mode().IsRegular():
+		return Messages // what cannot be looked at, as behind a link to a disk that is not mounted, may hold any
 	}
 	return content(path, info.Size())
 }

@@ -93,7 +93,7 @@ func (s *Sessions) Place() jsonfile.Place {
 func Open(ctx context.Context, c *config.Config, t Target) (*Sessions, error) {
 	s := &Sessions{Target: t, Era: NoEra, config: c}
 	for _, path := range append([]string{t.Index}, t.Databases...) {
-		if link := dangling(path); link != "" {
+		if link := Dangling(path); link != "" {
 			s.Path = path
 			return s, &Damage{Path: path, Reason: "it cannot be reached: the link " + link + " leads nowhere"}
 		}
@@ -144,9 +144,9 @@ func Open(ctx context.Context, c *config.Config, t Target) (*Sessions, error) {
 	return s, nil
 }
 
-// dangling is the link on the way to a path that leads nowhere, as to a volume
+// Dangling is the link on the way to a path that leads nowhere, as to a volume
 // that is not mounted; "" for none. A path that is simply not there has none.
-func dangling(path string) string {
+func Dangling(path string) string {
 	for ; path != "" && path != filepath.Dir(path); path = filepath.Dir(path) {
 		info, err := os.Lstat(path)
 		if err != nil {
