@@ -179,15 +179,15 @@ func (h *hand) each(ctx context.Context, v verb, x *changed, all []asked) error 
 		answer, err := h.do(ctx, v.ask(k))
 		if err == nil {
 			x.archived = append(x.archived, archivedIn(answer)...)
+			if why := uncompacted(answer); why != nil {
+				x.refuse(k.key, why)
+			}
 			continue
 		}
 		if open(err) || v.once {
 			return err
 		}
-		if x.refused == nil {
-			x.refused = map[string]error{}
-		}
-		x.refused[k.key] = err
+		x.refuse(k.key, err)
 	}
 	return nil
 }
@@ -239,6 +239,22 @@ func (h *hand) rows(ctx context.Context, cfg *config.Config, v verb, x *changed)
 	}
 	d.Handed = g
 	return d, err
+}
+
+// refuse notes that the gateway did not do it to a session.
+func (x *changed) refuse(key string, why error) {
+	if x.refused == nil {
+		x.refused = map[string]error{}
+	}
+	x.refused[key] = why
+}
+
+// uncompacted is why an answer to sessions.compact says that nothing was compacted: it is no error of the call.
+func uncompacted(answer []byte) error {
+	if string(span.Member(answer, "compacted")) != "false" {
+		return nil
+	}
+	return Failf("the gateway says: %s", or(textIn(answer, "reason"), "it gives no reason"))
 }
 
 // archivedIn are the paths of the archives that an answer to sessions.delete names.

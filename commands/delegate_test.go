@@ -283,6 +283,18 @@ func TestArchivedIn(t *testing.T) {
 	}
 }
 
+// A compaction that the gateway did not make is no success.
+func TestUncompacted(t *testing.T) {
+	if err := uncompacted([]byte(`{"ok":false,"key":"a","compacted":false,"reason":"Already compacted"}`)); err == nil || !strings.Contains(err.Error(), "Already compacted") {
+		t.Error(err)
+	}
+	for _, done := range []string{`{"ok":true,"compacted":true}`, `{"ok":true,"deleted":true}`, ``} {
+		if err := uncompacted([]byte(done)); err != nil {
+			t.Error(done, err)
+		}
+	}
+}
+
 // An error that says by itself that it was interrupted says so once.
 func TestInterruptedOnce(t *testing.T) {
 	for _, err := range []error{
