@@ -60,6 +60,11 @@ func runDoctor(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
+	if c.Bool("fix") && !c.Bool("dry-run") {
+		if err := c.knows(cfg); err != nil {
+			return err
+		}
+	}
 	targets, err := c.patients(cfg)
 	if err != nil {
 		return err
