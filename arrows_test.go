@@ -30,6 +30,7 @@ var rooms = [][]string{
 	{"store/lock"},
 	{"store/sqlfile"},
 	{"store/span"},
+	{"store/lazy"},
 }
 
 // Two rooms stand apart: the process hands itself to commands and knows nothing else; commands/term knows no other room.

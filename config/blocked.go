@@ -1,9 +1,10 @@
 package config
 
 import (
-	"regexp"
 	"strings"
 	"sync"
+
+	"oc/store/lazy"
 )
 
 // Variables that OpenClaw 2026.7.35 takes from nowhere but the process's own environment. Neither a .env file in the working directory
@@ -29,7 +30,7 @@ func blockedInConfig(name string) bool {
 	return name == "OPENCLAW_INCLUDE_ROOTS" || name == "OPENCLAW_ALLOW_OLDER_BINARY_DESTRUCTIVE_ACTIONS" || blockedEverywhere(name)
 }
 
-var cargoTool = regexp.MustCompile(`^CARGO_TARGET_[A-Z0-9_]+_(?:LINKER|RUNNER)$`)
+var cargoTool = lazy.Regexp(`^CARGO_TARGET_[A-Z0-9_]+_(?:LINKER|RUNNER)$`)
 
 func blockedEverywhere(name string) bool {
 	for _, prefix := range []string{"DYLD_", "LD_", "BASH_FUNC_", "GIT_CONFIG_", "NPM_CONFIG_", "CARGO_REGISTRIES_", "TF_VAR_"} {
@@ -37,7 +38,7 @@ func blockedEverywhere(name string) bool {
 			return true
 		}
 	}
-	return hostNames()[name] || cargoTool.MatchString(name)
+	return hostNames()[name] || cargoTool().MatchString(name)
 }
 
 var (

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"oc/store/lazy"
 	"oc/store/span"
 )
 
@@ -33,7 +34,7 @@ func (l *Location) loadEnvFile(path string, blocked func(string) bool) {
 		return // as OpenClaw: a file that cannot be read says nothing
 	}
 	for _, v := range parseDotEnv(string(data)) {
-		if !variableName.MatchString(v.name) || blocked != nil && blocked(strings.ToUpper(v.name)) {
+		if !variableName().MatchString(v.name) || blocked != nil && blocked(strings.ToUpper(v.name)) {
 			continue
 		}
 		if l.Getenv(v.name) == "" {
@@ -42,7 +43,7 @@ func (l *Location) loadEnvFile(path string, blocked func(string) bool) {
 	}
 }
 
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variableName = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 type variable struct{ name, value string }
 

@@ -2,9 +2,9 @@ package config
 
 import (
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"oc/store/lazy"
 	"oc/store/span"
 )
 
@@ -17,7 +17,7 @@ func (l *Location) set(name string) string {
 	return v
 }
 
-var termux = regexp.MustCompile(`(^|/)com\.termux/files/usr/?$`)
+var termux = lazy.Regexp(`(^|/)com\.termux/files/usr/?$`)
 
 // osHome is the home that ~ in OPENCLAW_HOME stands for; empty if nothing names one.
 func (l *Location) osHome() string {
@@ -27,7 +27,7 @@ func (l *Location) osHome() string {
 		}
 	}
 	prefix := l.set("PREFIX")
-	if l.set("ANDROID_DATA") != "" && termux.MatchString(strings.ReplaceAll(prefix, `\`, "/")) {
+	if l.set("ANDROID_DATA") != "" && termux().MatchString(strings.ReplaceAll(prefix, `\`, "/")) {
 		return filepath.Join(l.absolute(prefix), "..", "home")
 	}
 	return span.Trim(l.system)

@@ -3,9 +3,9 @@ package config
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"oc/store/lazy"
 	"oc/store/span"
 )
 
@@ -46,7 +46,7 @@ func (l *Location) Getenv(name string) string {
 	return l.files[name]
 }
 
-var profileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var profileName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
 // Locate finds the state directory and the configuration file without reading the latter (spec/file-store.md 1.1 to 1.4).
 // The error is a *UsageError.
@@ -86,7 +86,7 @@ func (l *Location) applyFlags(o Options) error {
 		return &UsageError{"--dev", "cannot stand beside --profile " + profile + "; --dev is the profile dev"}
 	case o.Dev:
 		profile = "dev"
-	case profile != "" && !profileName.MatchString(profile):
+	case profile != "" && !profileName().MatchString(profile):
 		return &UsageError{"--profile", `takes 1 to 64 letters, digits, "_" and "-", and starts with a letter or digit`}
 	}
 	if o.StateDir != "" {

@@ -2,10 +2,10 @@ package config
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
+	"oc/store/lazy"
 	"oc/store/span"
 )
 
@@ -144,15 +144,15 @@ func (m *models) throughCLI96(ref, fallback modelRef) modelRef {
 // Models of Anthropic's with a window of a million tokens, which nothing but the configuration makes smaller: of the fifth generation
 // also when its own program runs them.
 var (
-	fifth  = regexp.MustCompile(`^opus(?:-5)?$|(?:^|-)claude-(?:opus|sonnet)-5(?:$|[^a-z0-9])|^claude-fable-5(?:$|[^a-z0-9])`)
-	fourth = regexp.MustCompile(`^claude-(?:opus-4[-.][678]|sonnet-4[-.]6|mythos-5(?:$|[^a-z0-9]))`)
+	fifth  = lazy.Regexp(`^opus(?:-5)?$|(?:^|-)claude-(?:opus|sonnet)-5(?:$|[^a-z0-9])|^claude-fable-5(?:$|[^a-z0-9])`)
+	fourth = lazy.Regexp(`^claude-(?:opus-4[-.][678]|sonnet-4[-.]6|mythos-5(?:$|[^a-z0-9]))`)
 )
 
 // million is the window of such a model, else 0.
 func million(provider, model string) float64 {
 	family := span.Lower(model[strings.LastIndexByte(model, '/')+1:])
 	own := provider == "anthropic" || provider == "anthropic-vertex"
-	if (own || provider == "claude-cli") && fifth.MatchString(family) || own && fourth.MatchString(family) {
+	if (own || provider == "claude-cli") && fifth().MatchString(family) || own && fourth().MatchString(family) {
 		return 1e6
 	}
 	return 0

@@ -26,7 +26,7 @@ func (c *Config) applyEnv(root *Node) {
 				}
 			}
 			name, value := span.Trim(m.Key), m.Value
-			if text, ok := value.Str(); ok && span.Trim(text) != "" && variableName.MatchString(name) && !blockedInConfig(strings.ToUpper(name)) && !refers(text) {
+			if text, ok := value.Str(); ok && span.Trim(text) != "" && variableName().MatchString(name) && !blockedInConfig(strings.ToUpper(name)) && !refers(text) {
 				found[name] = text
 			}
 		}

@@ -32,7 +32,7 @@ func (s *Snapshot) Unlinked() (out []*File) {
 				out = append(out, f)
 			}
 		case jsonfile.Prompt:
-			if f.blob && blobName.MatchString(f.Base) {
+			if f.blob && blobName().MatchString(f.Base) {
 				out = append(out, f)
 			}
 		}

@@ -7,26 +7,26 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"sync"
 
 	"oc/store/jsonfile"
+	"oc/store/lazy"
 )
 
 var (
-	blobDir  = regexp.MustCompile(`^[a-f0-9]{2}$`)
-	blobName = regexp.MustCompile(`^[a-f0-9]{64}\.txt$`)
+	blobDir  = lazy.Regexp(`^[a-f0-9]{2}$`)
+	blobName = lazy.Regexp(`^[a-f0-9]{64}\.txt$`)
 	uuidText = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
-	blobTemp = regexp.MustCompile(`^[a-f0-9]{64}\.txt\.(?:\d+\.)?` + uuidText + `\.tmp$`)
-	tempTail = regexp.MustCompile(`^(?i:\.(?:\d+\.)?` + uuidText + `\.tmp)$`)
+	blobTemp = lazy.Regexp(`^[a-f0-9]{64}\.txt\.(?:\d+\.)?` + uuidText + `\.tmp$`)
+	tempTail = lazy.Regexp(`^(?i:\.(?:\d+\.)?` + uuidText + `\.tmp)$`)
 )
 
 // isStoreTemp tells whether a name is that of a store's temporary file.
 func isStoreTemp(name, store string) bool {
 	tail, ok := strings.CutPrefix(name, store)
-	return ok && tempTail.MatchString(tail)
+	return ok && tempTail().MatchString(tail)
 }
 
 // list reads the directory once, and the folders of skill prompts.
@@ -125,7 +125,7 @@ func (s *Snapshot) listPrompts() {
 		s.Problems = append(s.Problems, fmt.Sprintf("the skill prompts cannot be listed: %v", err))
 	}
 	for _, d := range folders {
-		if !d.IsDir() || !blobDir.MatchString(d.Name()) {
+		if !d.IsDir() || !blobDir().MatchString(d.Name()) {
 			continue
 		}
 		dir := filepath.Join(root, d.Name())
@@ -134,8 +134,8 @@ func (s *Snapshot) listPrompts() {
 			s.Problems = append(s.Problems, fmt.Sprintf("the skill prompts cannot be listed: %v", err))
 		}
 		for _, b := range blobs {
-			isBlob := blobName.MatchString(b.Name())
-			if !b.Type().IsRegular() || !isBlob && !blobTemp.MatchString(b.Name()) {
+			isBlob := blobName().MatchString(b.Name())
+			if !b.Type().IsRegular() || !isBlob && !blobTemp().MatchString(b.Name()) {
 				continue
 			}
 			info, err := b.Info()

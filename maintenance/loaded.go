@@ -5,11 +5,11 @@ import (
 	"encoding/hex"
 	"math"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"oc/store/lazy"
 	"oc/store/row"
 	"oc/store/span"
 )
@@ -322,13 +322,13 @@ func (m *members) pending() {
 	}
 }
 
-var slotKey = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+var slotKey = lazy.Regexp(`^[A-Za-z][A-Za-z0-9_]*$`)
 
 // plugins checks what plugins keep in a row.
 func (m *members) plugins() {
 	m.tidy("pluginExtensions", func(val []byte) []byte { return val })
 	m.tidy("pluginExtensionSlotKeys", func(val []byte) []byte {
-		if s := trimmed(val); slotKey.MatchString(s) && !reserved(s) {
+		if s := trimmed(val); slotKey().MatchString(s) && !reserved(s) {
 			return span.Quote(nil, s)
 		}
 		return nil

@@ -5,11 +5,11 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"oc/store/jsonfile"
+	"oc/store/lazy"
 	"oc/store/row"
 	"oc/store/span"
 )
@@ -21,7 +21,7 @@ const (
 	promptBytes = 512 << 10
 )
 
-var uuidFile = regexp.MustCompile(`^(?i:(` + `[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}` + `))\.jsonl$`)
+var uuidFile = lazy.Regexp(`^(?i:(` + `[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}` + `))\.jsonl$`)
 
 // namer finds the files that the rows of one store name. It reads no file and,
 // for rows whose file is in the directory, asks the file system nothing.

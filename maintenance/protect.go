@@ -2,21 +2,21 @@ package maintenance
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"oc/store/lazy"
 	"oc/store/row"
 	"oc/store/span"
 )
 
 var (
-	topicKey   = regexp.MustCompile(`^telegram:(?:group|channel|direct|dm):.+:topic:[^:]+$`)
-	groupKey   = regexp.MustCompile(`^[^:]+:(?:group|channel):.+$`)
-	slashKey   = regexp.MustCompile(`^[^:]+:slash:[^:]+(?:$|:)`)
-	modelKey   = regexp.MustCompile(`^(?i:agent:([^:\s]+):explicit:model-run-` + uuidText + `)$`)
-	cronRunKey = regexp.MustCompile(`^cron:[^:]+:run:[^:]+(?::|$)`)
+	topicKey   = lazy.Regexp(`^telegram:(?:group|channel|direct|dm):.+:topic:[^:]+$`)
+	groupKey   = lazy.Regexp(`^[^:]+:(?:group|channel):.+$`)
+	slashKey   = lazy.Regexp(`^[^:]+:slash:[^:]+(?:$|:)`)
+	modelKey   = lazy.Regexp(`^(?i:agent:([^:\s]+):explicit:model-run-` + uuidText + `)$`)
+	cronRunKey = lazy.Regexp(`^cron:[^:]+:run:[^:]+(?::|$)`)
 )
 
 // synthetic tells whether a key is one that sessions of machines have: the
@@ -54,10 +54,10 @@ func conversation(e *row.Entry) Rule {
 	if i := strings.LastIndex(low, ":thread:"); i >= 0 && span.Trim(low[i+len(":thread:"):]) != "" {
 		return Thread
 	}
-	if strings.HasPrefix(rest, "telegram:") && topicKey.MatchString(rest) {
+	if strings.HasPrefix(rest, "telegram:") && topicKey().MatchString(rest) {
 		return Thread
 	}
-	if (strings.Contains(rest, ":group:") || strings.Contains(rest, ":channel:")) && groupKey.MatchString(rest) {
+	if (strings.Contains(rest, ":group:") || strings.Contains(rest, ":channel:")) && groupKey().MatchString(rest) {
 		return Group
 	}
 	chat := e.Raw(row.ChatTypeField)
@@ -76,7 +76,7 @@ func conversation(e *row.Entry) Rule {
 
 // isProbe tells whether a key is that of a gateway's model probe.
 func isProbe(key string) bool {
-	m := modelKey.FindStringSubmatch(key)
+	m := modelKey().FindStringSubmatch(key)
 	if m == nil {
 		return false
 	}

@@ -2,11 +2,11 @@ package maintenance
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"oc/store/lazy"
 	"oc/store/lifecycle"
 	"oc/store/row"
 	"oc/store/span"
@@ -185,13 +185,13 @@ func family(r *Row, id string) string {
 	return string(append(out, ']'))
 }
 
-var idInName = regexp.MustCompile(`^(?i:(\d{4}-\d\d-\d\dT[\d-]+(?:\.\d+)?(?:Z|[+-]\d\d-\d\d)_)?` + uuidText + `(-topic-.+)?)\.jsonl$`)
+var idInName = lazy.Regexp(`^(?i:(\d{4}-\d\d-\d\dT[\d-]+(?:\.\d+)?(?:Z|[+-]\d\d-\d\d)_)?` + uuidText + `(-topic-.+)?)\.jsonl$`)
 
 // newFile is the sessionFile of the new session: the generated name with the
 // new id, beside the store; a relative one stays so.
 func (d *draft) newFile(r *Row, how Reset) string {
 	name := how.ID + ".jsonl"
-	if m := idInName.FindStringSubmatch(filepath.Base(r.File)); m != nil && !how.CronRun {
+	if m := idInName().FindStringSubmatch(filepath.Base(r.File)); m != nil && !how.CronRun {
 		name = m[1] + how.ID + m[2] + ".jsonl"
 	}
 	if said, _ := r.Text(row.SessionFile); span.Trim(said) != "" && !filepath.IsAbs(span.Trim(said)) {

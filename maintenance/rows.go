@@ -34,7 +34,7 @@ func (d *draft) fixMissing() {
 			continue
 		}
 		by := d.inUse(r)
-		if by == "" && slashKey.MatchString(rest) {
+		if by == "" && slashKey().MatchString(rest) {
 			by = SlashRoute
 		}
 		switch {
@@ -86,7 +86,7 @@ func (d *draft) cron() {
 		if d.gone[i] != "" || !scoped || !ok {
 			continue
 		}
-		run := cronRunKey.MatchString(rest)
+		run := cronRunKey().MatchString(rest)
 		if !run && rest != "cron:"+job || !(r.Updated < d.now-d.p.CronRetention) {
 			continue
 		}

@@ -318,7 +318,7 @@ func (s *Snapshot) mayMend(r *Row) bool {
 	if s.moved(r) {
 		return true
 	}
-	if m := uuidFile.FindStringSubmatch(base); m != nil {
+	if m := uuidFile().FindStringSubmatch(base); m != nil {
 		return m[1] != r.ID
 	}
 	return r.Content == Gone && jsonfile.SessionOf(strings.TrimSuffix(base, ".jsonl"))+".jsonl" == base

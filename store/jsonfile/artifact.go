@@ -1,10 +1,10 @@
 package jsonfile
 
 import (
-	"regexp"
 	"strings"
 	"time"
 
+	"oc/store/lazy"
 	"oc/store/row"
 )
 
@@ -35,12 +35,12 @@ type Name struct {
 }
 
 var (
-	generation  = regexp.MustCompile(`^(.+Z)\.[0-9a-f]{32}$`)
-	storeBackup = regexp.MustCompile(`^sessions\.json\.bak\.\d+$`)
+	generation  = lazy.Regexp(`^(.+Z)\.[0-9a-f]{32}$`)
+	storeBackup = lazy.Regexp(`^sessions\.json\.bak\.\d+$`)
 	uuid        = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
-	tempName    = regexp.MustCompile(`(?i)\.(?:\d+\.)?` + uuid + `\.tmp$`)
-	forkName    = regexp.MustCompile(`(?i)^\d{4}-\d\d-\d\dT[\d-]+(?:\.\d+)?(?:Z|[+-]\d\d-\d\d)_(` + uuid + `)$`)
-	topicName   = regexp.MustCompile(`(?i)^(` + uuid + `)-topic-.+$`)
+	tempName    = lazy.Regexp(`(?i)\.(?:\d+\.)?` + uuid + `\.tmp$`)
+	forkName    = lazy.Regexp(`(?i)^\d{4}-\d\d-\d\dT[\d-]+(?:\.\d+)?(?:Z|[+-]\d\d-\d\d)_(` + uuid + `)$`)
+	topicName   = lazy.Regexp(`(?i)^(` + uuid + `)-topic-.+$`)
 )
 
 // NameOf tells what the file of that name is, beside a store with the given
@@ -53,9 +53,9 @@ func NameOf(name, store string) Name {
 		return Name{Class: Store}
 	case strings.HasSuffix(tail, ".lock"):
 		return Name{Class: Lock}
-	case strings.HasSuffix(tail, ".tmp") && tempName.MatchString(name):
+	case strings.HasSuffix(tail, ".tmp") && tempName().MatchString(name):
 		return Name{Class: Temp}
-	case strings.HasPrefix(name, "sessions.json.bak.") && storeBackup.MatchString(name):
+	case strings.HasPrefix(name, "sessions.json.bak.") && storeBackup().MatchString(name):
 		return Name{Class: Archive, Reason: "bak"}
 	}
 	if !strings.HasSuffix(name, ".jsonl") {
@@ -74,12 +74,12 @@ func NameOf(name, store string) Name {
 	return Name{Class: Other}
 }
 
-var unsafeRune = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+var unsafeRune = lazy.Regexp(`[^A-Za-z0-9_-]`)
 
 // TrajectoryName is the name of a session's trajectory in a directory of
 // trajectories (spec/file-store.md 4.5, release 2026.7.35).
 func TrajectoryName(id string) string {
-	safe := unsafeRune.ReplaceAllString(id, "_")
+	safe := unsafeRune().ReplaceAllString(id, "_")
 	safe = safe[:min(len(safe), 120)]
 	if strings.Trim(safe, "_-") == "" {
 		safe = "session"
@@ -96,7 +96,7 @@ func archiveOf(name string) (Name, bool) {
 		}
 		stamp := base[i+len(reason)+2:]
 		if at := len(stamp) - 33; at > 0 && stamp[at] == '.' {
-			if m := generation.FindStringSubmatch(stamp); m != nil {
+			if m := generation().FindStringSubmatch(stamp); m != nil {
 				stamp = m[1]
 			}
 		}
@@ -137,12 +137,12 @@ func isStamp(s string) bool {
 func SessionOf(stem string) string {
 	const id = 36 // bytes of a uuid
 	if n := len(stem); n > id && stem[n-id-1] == '_' {
-		if m := forkName.FindStringSubmatch(stem); m != nil {
+		if m := forkName().FindStringSubmatch(stem); m != nil {
 			return m[1]
 		}
 	}
 	if len(stem) > id && stem[id] == '-' {
-		if m := topicName.FindStringSubmatch(stem); m != nil {
+		if m := topicName().FindStringSubmatch(stem); m != nil {
 			return m[1]
 		}
 	}

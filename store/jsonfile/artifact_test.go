@@ -43,13 +43,13 @@ func plainName(name string, stamp *regexp.Regexp) Name {
 		return Name{Class: Store}
 	case strings.HasSuffix(strings.ToLower(name), ".lock"):
 		return Name{Class: Lock}
-	case tempName.MatchString(name):
+	case tempName().MatchString(name):
 		return Name{Class: Temp}
-	case storeBackup.MatchString(name):
+	case storeBackup().MatchString(name):
 		return Name{Class: Archive, Reason: "bak"}
 	}
 	session := func(stem string) string {
-		for _, re := range []*regexp.Regexp{forkName, topicName} {
+		for _, re := range []*regexp.Regexp{forkName(), topicName()} {
 			if m := re.FindStringSubmatch(stem); m != nil {
 				return m[1]
 			}
@@ -63,7 +63,7 @@ func plainName(name string, stamp *regexp.Regexp) Name {
 			continue
 		}
 		at := base[i+len(reason)+2:]
-		if m := generation.FindStringSubmatch(at); m != nil {
+		if m := generation().FindStringSubmatch(at); m != nil {
 			at = m[1]
 		}
 		if stamp.MatchString(at) {

@@ -4,9 +4,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"oc/store/lazy"
 	"oc/store/row"
 	"oc/store/span"
 )
@@ -104,7 +104,7 @@ func isLink(path string) bool {
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
-var agentFile = regexp.MustCompile(`[/\\]agents[/\\]([^/\\]+)[/\\]sessions[/\\][^/\\]+$`)
+var agentFile = lazy.Regexp(`[/\\]agents[/\\]([^/\\]+)[/\\]sessions[/\\][^/\\]+$`)
 
 // resolve is the path that a sessionFile means; ok is false for one that
 // OpenClaw does not accept.
@@ -133,7 +133,7 @@ func (p Place) resolve(file string) (path string, ok bool) {
 	}
 	// Any agent's sessions directory will do, wherever it is: the state may
 	// have been moved.
-	if m := agentFile.FindStringSubmatch(full); m != nil && row.AgentID(m[1]) == m[1] {
+	if m := agentFile().FindStringSubmatch(full); m != nil && row.AgentID(m[1]) == m[1] {
 		return full, true
 	}
 	return "", false
@@ -156,9 +156,9 @@ func real(path string) string {
 }
 
 // generated names carry the id of the session they were made for.
-var generatedName = regexp.MustCompile(`(?i)^(?:` + uuid + `|` + uuid + `-topic-.+|\d{4}-\d\d-\d\dT[\d-]+(?:\.\d+)?(?:Z|[+-]\d\d-\d\d)_` + uuid + `)$`)
+var generatedName = lazy.Regexp(`(?i)^(?:` + uuid + `|` + uuid + `-topic-.+|\d{4}-\d\d-\d\dT[\d-]+(?:\.\d+)?(?:Z|[+-]\d\d-\d\d)_` + uuid + `)$`)
 
 func isStale(path, id string) bool {
 	stem, ok := strings.CutSuffix(filepath.Base(path), ".jsonl")
-	return ok && id != "" && generatedName.MatchString(stem) && !strings.EqualFold(SessionOf(stem), id)
+	return ok && id != "" && generatedName().MatchString(stem) && !strings.EqualFold(SessionOf(stem), id)
 }

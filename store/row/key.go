@@ -1,10 +1,10 @@
 package row
 
 import (
-	"regexp"
 	"strings"
 
 	"oc/config"
+	"oc/store/lazy"
 	"oc/store/span"
 )
 
@@ -49,20 +49,20 @@ type keep struct {
 }
 
 var (
-	signalGroup = regexp.MustCompile(`(?i)(?:^|:)signal:group:([^:]+)`)
-	matrixRoom  = regexp.MustCompile(`(?i)^(?:(?:agent:[^:]*:)+:*)?matrix:(?:channel|group):`)
+	signalGroup = lazy.Regexp(`(?i)(?:^|:)signal:group:([^:]+)`)
+	matrixRoom  = lazy.Regexp(`(?i)^(?:(?:agent:[^:]*:)+:*)?matrix:(?:channel|group):`)
 	threadMark  = ":thread:"
 )
 
 func signalSpans(raw string) (out []keep) {
-	for _, m := range signalGroup.FindAllStringSubmatchIndex(raw, -1) {
+	for _, m := range signalGroup().FindAllStringSubmatchIndex(raw, -1) {
 		out = append(out, keep{m[2], m[3], true})
 	}
 	return out
 }
 
 func matrixSpans(raw string) (out []keep) {
-	m := matrixRoom.FindStringIndex(raw)
+	m := matrixRoom().FindStringIndex(raw)
 	if m == nil || m[1] == len(raw) {
 		return nil
 	}
@@ -157,8 +157,8 @@ const (
 )
 
 var (
-	cronRun  = regexp.MustCompile(`^cron:[^:]+:run:[^:]+(?::|$)`)
-	modelRun = regexp.MustCompile(`^explicit:model-run-[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	cronRun  = lazy.Regexp(`^cron:[^:]+:run:[^:]+(?::|$)`)
+	modelRun = lazy.Regexp(`^explicit:model-run-[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 )
 
 // ClassOf tells the shape of a key.
@@ -173,7 +173,7 @@ func ClassOf(key string) Class {
 	head, tail, _ := strings.Cut(rest, ":")
 	switch head {
 	case "cron":
-		if cronRun.MatchString(rest) {
+		if cronRun().MatchString(rest) {
 			return ClassCronRun
 		}
 		return ClassCron
@@ -186,7 +186,7 @@ func ClassOf(key string) Class {
 	case "acp", "acp-bridge":
 		return ClassACP
 	case "explicit":
-		if modelRun.MatchString(rest) {
+		if modelRun().MatchString(rest) {
 			return ClassModelRun
 		}
 		return ClassExplicit

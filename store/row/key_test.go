@@ -35,7 +35,7 @@ func TestKeysAsOpenClaw(t *testing.T) {
 		var scoped bool
 		got.Agent, got.Rest, scoped = Parse(w.Key)
 		got.Cron = scoped && strings.HasPrefix(span.Trim(got.Rest), "cron:")
-		got.CronRun = scoped && cronRun.MatchString(got.Rest)
+		got.CronRun = scoped && cronRun().MatchString(got.Rest)
 		got.Parent, got.Thread, _ = Thread(w.Key)
 		if low := span.Lower(w.Key); strings.Contains(low, "telegram:group:") && strings.Contains(low, ":topic:") || strings.Contains(low, "telegram:channel:") && strings.Contains(low, ":topic:") {
 			got.Parent, got.Thread = w.Parent, w.Thread // the recording ran without the telegram plugin

@@ -1,10 +1,10 @@
 package row
 
 import (
-	"regexp"
 	"strings"
 
 	"oc/config"
+	"oc/store/lazy"
 	"oc/store/span"
 )
 
@@ -63,9 +63,9 @@ func (e *Entry) ToolKind() string {
 }
 
 var (
-	legacyGroup    = regexp.MustCompile(`^group:[^:]+(?::|$)|^(?:whatsapp:)?[^:]+@g\.us$`)
-	legacyChannel  = regexp.MustCompile(`^channel:[^:]+(?::|$)`)
-	discordChannel = regexp.MustCompile(`^discord:(?:[^:]+:)?guild-[^:]+:channel-[^:]+$`)
+	legacyGroup    = lazy.Regexp(`^group:[^:]+(?::|$)|^(?:whatsapp:)?[^:]+@g\.us$`)
+	legacyChannel  = lazy.Regexp(`^channel:[^:]+(?::|$)`)
+	discordChannel = lazy.Regexp(`^discord:(?:[^:]+:)?guild-[^:]+:channel-[^:]+$`)
 )
 
 // ChatType is the type of conversation that a key spells: direct, group,
@@ -77,9 +77,9 @@ func ChatType(key string) string {
 	}
 	legacy := "unknown"
 	switch {
-	case legacyGroup.MatchString(low):
+	case legacyGroup().MatchString(low):
 		legacy = "group"
-	case legacyChannel.MatchString(low), discordChannel.MatchString(low):
+	case legacyChannel().MatchString(low), discordChannel().MatchString(low):
 		legacy = "channel"
 	}
 	parts := strings.Split(low, ":")

@@ -1,15 +1,15 @@
 package row
 
 import (
-	"regexp"
 	"strings"
 
+	"oc/store/lazy"
 	"oc/store/span"
 )
 
 var (
-	externalChat  = regexp.MustCompile(`^[^:]+:(?:group|channel):.`)
-	telegramTopic = regexp.MustCompile(`^telegram:(?:group|channel|direct|dm):.+:topic:[^:]+$`)
+	externalChat  = lazy.Regexp(`^[^:]+:(?:group|channel):.`)
+	telegramTopic = lazy.Regexp(`^telegram:(?:group|channel|direct|dm):.+:topic:[^:]+$`)
 )
 
 // Protection is the rule by which OpenClaw never ages or caps the session
@@ -28,10 +28,10 @@ func (e *Entry) Protection() string {
 	if rest == "heartbeat" || strings.HasSuffix(rest, ":heartbeat") || strings.Contains(rest, ":heartbeat:") {
 		return ""
 	}
-	if _, _, ok := Thread(e.Key); ok || telegramTopic.MatchString(rest) {
+	if _, _, ok := Thread(e.Key); ok || telegramTopic().MatchString(rest) {
 		return "thread"
 	}
-	if externalChat.MatchString(rest) {
+	if externalChat().MatchString(rest) {
 		return "external-chat"
 	}
 	chat := e.Raw(ChatTypeField)

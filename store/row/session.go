@@ -1,18 +1,18 @@
 package row
 
 import (
-	"regexp"
 	"strings"
 
+	"oc/store/lazy"
 	"oc/store/span"
 )
 
-var checkpoint = regexp.MustCompile(`(?i)^.+\.checkpoint\.[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\.jsonl$`)
+var checkpoint = lazy.Regexp(`(?i)^.+\.checkpoint\.[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\.jsonl$`)
 
 // IsCheckpointName tells whether a file name is that of a compaction
 // checkpoint (spec/file-store.md 4.5).
 func IsCheckpointName(name string) bool {
-	return strings.Contains(strings.ToLower(name), ".checkpoint.") && checkpoint.MatchString(name)
+	return strings.Contains(strings.ToLower(name), ".checkpoint.") && checkpoint().MatchString(name)
 }
 
 // IsTranscriptID tells whether a trimmed session id can name a transcript

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"oc/store/lazy"
 )
 
 // An Overflow is what the text of a provider's error says about the size of a prompt. OpenClaw recognises it in layers that do
@@ -45,33 +47,33 @@ func allOf(s string, parts ...string) bool {
 }
 
 var (
-	perMinute = regexp.MustCompile(`\btpm\b|tokens per min`)
-	reasoning = regexp.MustCompile(`reasoning.*(mandatory|required|cannot be disabled)`)
-	billing   = regexp.MustCompile(`\b402\b|payment required|insufficient (credits?|quota|balance)|credit balance|extra usage|spend(ing)? limit|billing`)
-	tooSmall  = regexp.MustCompile(`context window.*(too small|minimum is)`)
-	rated     = regexp.MustCompile(`rate.?limit|too many requests|\b429\b|quota exceeded|exceeded your current quota|throttl|usage limit|请求过于频繁|频率限制`)
+	perMinute = lazy.Regexp(`\btpm\b|tokens per min`)
+	reasoning = lazy.Regexp(`reasoning.*(mandatory|required|cannot be disabled)`)
+	billing   = lazy.Regexp(`\b402\b|payment required|insufficient (credits?|quota|balance)|credit balance|extra usage|spend(ing)? limit|billing`)
+	tooSmall  = lazy.Regexp(`context window.*(too small|minimum is)`)
+	rated     = lazy.Regexp(`rate.?limit|too many requests|\b429\b|quota exceeded|exceeded your current quota|throttl|usage limit|请求过于频繁|频率限制`)
 
-	configured = regexp.MustCompile(`prompt has [\d,]+ tokens, but the configured context size is [\d,]+ tokens`)
-	totals     = regexp.MustCompile(`total tokens?.*exceeds?.*(max|limit)`)
-	available  = regexp.MustCompile(`(request|prompt) \([\d,]+ tokens\) exceeds the available context size`)
+	configured = lazy.Regexp(`prompt has [\d,]+ tokens, but the configured context size is [\d,]+ tokens`)
+	totals     = lazy.Regexp(`total tokens?.*exceeds?.*(max|limit)`)
+	available  = lazy.Regexp(`(request|prompt) \([\d,]+ tokens\) exceeds the available context size`)
 
-	hints = regexp.MustCompile(`context.*overflow|context window.*(too (large|long)|exceed|over|limit|max|requested|sent|tokens)|prompt.*(too (large|long)|exceed|over|limit|max)|` +
+	hints = lazy.Regexp(`context.*overflow|context window.*(too (large|long)|exceed|over|limit|max|requested|sent|tokens)|prompt.*(too (large|long)|exceed|over|limit|max)|` +
 		`(request|input).*(context|window|length|token).*(too (large|long)|exceed|over|limit|max)`)
 
-	ofRuntime = regexp.MustCompile(`prompt is too long|request_too_large|input is too long for requested model|exceeds the context window|exceeds.*maximum context length of [\d,]+|` +
+	ofRuntime = lazy.Regexp(`prompt is too long|request_too_large|input is too long for requested model|exceeds the context window|exceeds.*maximum context length of [\d,]+|` +
 		`input token count.*exceeds the maximum|maximum prompt length is \d+|reduce the length of the messages|maximum context length is \d+ tokens|input \(\d+ tokens\) is longer than|` +
 		`exceeds the limit of \d+|exceeds the available context size|greater than the context length|context window exceeds limit|exceeded model token limit|` +
 		`too large for model with \d+|model_context_window_exceeded|prompt too long; exceeded (max )?context length|context[_ ]length[_ ]exceeded|too many tokens|token limit exceeded|` +
 		`^4(00|13)\s*(status code)?\s*\(no body\)`)
-	notRuntime = regexp.MustCompile(`^(throttling error|service unavailable):|rate limit|too many requests`)
+	notRuntime = lazy.Regexp(`^(throttling error|service unavailable):|rate limit|too many requests`)
 
-	counts = []*regexp.Regexp{
-		regexp.MustCompile(`input length(?: and .?max_tokens.?)? exceed context (?:limit|window).*\(i\.e\.? ([\d,]+) \+ ([\d,]+) >`),
-		regexp.MustCompile(`prompt is too long:? ([\d,]+) tokens > [\d,]+ maximum`),
-		regexp.MustCompile(`prompt is too long:? ([\d,]+), model maximum context length`),
-		regexp.MustCompile(`token limit: [\d,]+ \(requested: ([\d,]+)\)`),
-		regexp.MustCompile(`requested ([\d,]+) tokens`),
-		regexp.MustCompile(`resulted in ([\d,]+) tokens`),
+	counts = []func() *regexp.Regexp{
+		lazy.Regexp(`input length(?: and .?max_tokens.?)? exceed context (?:limit|window).*\(i\.e\.? ([\d,]+) \+ ([\d,]+) >`),
+		lazy.Regexp(`prompt is too long:? ([\d,]+) tokens > [\d,]+ maximum`),
+		lazy.Regexp(`prompt is too long:? ([\d,]+), model maximum context length`),
+		lazy.Regexp(`token limit: [\d,]+ \(requested: ([\d,]+)\)`),
+		lazy.Regexp(`requested ([\d,]+) tokens`),
+		lazy.Regexp(`resulted in ([\d,]+) tokens`),
 	}
 )
 
@@ -83,7 +85,7 @@ func explicit(low string) bool {
 		"上下文过长", "上下文超出", "上下文长度超", "超出最大上下文", "请压缩上下文",
 		"input token count exceeds the maximum number of input tokens", "input is too long for this model", "input is too long for the model", "input too long for this model", "input too long for the model",
 		"input exceeds the maximum number of tokens", "total token count exceeds"),
-		configured.MatchString(low), totals.MatchString(low), available.MatchString(low),
+		configured().MatchString(low), totals().MatchString(low), available().MatchString(low),
 		allOf(low, "invalid_argument", "maximum number of tokens"),
 		strings.Contains(low, "input exceeds") && strings.Contains(low, "maximum number of tokens"),
 		anyOf(low, "context window", "context length") && (anyOf(low, "ran out of room", "ran out of space") || strings.Contains(low, "request size exceeds")),
@@ -97,21 +99,21 @@ func explicit(low string) bool {
 
 // likely is what OpenClaw recovers from.
 func (o Overflow) likely(low string) bool {
-	if perMinute.MatchString(low) || reasoning.MatchString(low) || billing.MatchString(low) || tooSmall.MatchString(low) || rated.MatchString(low) {
+	if perMinute().MatchString(low) || reasoning().MatchString(low) || billing().MatchString(low) || tooSmall().MatchString(low) || rated().MatchString(low) {
 		return false
 	}
-	return o.Explicit || hints.MatchString(low)
+	return o.Explicit || hints().MatchString(low)
 }
 
 func runtime(text, low string) bool {
 	low = strings.TrimSpace(low)
-	return !notRuntime.MatchString(low) && ofRuntime.MatchString(low)
+	return !notRuntime().MatchString(low) && ofRuntime().MatchString(low)
 }
 
 // observed is the number of tokens that a text says were sent.
 func observed(low string) int {
 	for _, re := range counts {
-		m := re.FindStringSubmatch(low)
+		m := re().FindStringSubmatch(low)
 		if m == nil {
 			continue
 		}

@@ -3,10 +3,10 @@ package compaction
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"oc/store/lazy"
 	"oc/store/span"
 	"oc/transcript"
 	"oc/transcript/provider"
@@ -263,11 +263,11 @@ func (a Audit) Missing(summary string) (missing []string) {
 }
 
 var (
-	identifier = regexp.MustCompile(`https?://\S+|[A-Za-z]:\\[\w\\.-]+|(?:/[\w.-]{2,}){2,}|[A-Za-z0-9._-]+\.[A-Za-z0-9._/-]+:\d{1,5}|[A-Fa-f0-9]{8,}|\d{6,}`)
-	hexOnly    = regexp.MustCompile(`^[A-Fa-f0-9]{8,}$`)
+	identifier = lazy.Regexp(`https?://\S+|[A-Za-z]:\\[\w\\.-]+|(?:/[\w.-]{2,}){2,}|[A-Za-z0-9._-]+\.[A-Za-z0-9._/-]+:\d{1,5}|[A-Fa-f0-9]{8,}|\d{6,}`)
+	hexOnly    = lazy.Regexp(`^[A-Fa-f0-9]{8,}$`)
 )
 
-func isHex(id string) bool { return hexOnly.MatchString(id) }
+func isHex(id string) bool { return hexOnly().MatchString(id) }
 
 // maxIdentifiers are kept of a text.
 const maxIdentifiers = 12
@@ -275,7 +275,7 @@ const maxIdentifiers = 12
 // Identifiers are the first of a text that must not be lost: addresses, paths, hosts with ports, long numbers, hex digits, which come in
 // upper case where letters are among them.
 func Identifiers(text string) (found []string) {
-	for _, id := range identifier.FindAllString(text, -1) {
+	for _, id := range identifier().FindAllString(text, -1) {
 		id = strings.Trim(id, `()[]{}<>"'`+"`.,;:!?")
 		if isHex(id) && strings.Trim(id, "0123456789") != "" {
 			id = strings.ToUpper(id)
@@ -290,7 +290,7 @@ func Identifiers(text string) (found []string) {
 	return found
 }
 
-var word = regexp.MustCompile(`[\p{L}\p{N}_-]+`)
+var word = lazy.Regexp(`[\p{L}\p{N}_-]+`)
 
 var fill = strings.Fields("a about all an and any are as at be but by can could did do does for from had has have how i if in into is it its " +
 	"just let me my need no not of on or our out please should so some than that the their them then there these they this to up us was we what when which who why will with would you your")
@@ -299,7 +299,7 @@ var fill = strings.Fields("a about all an and any are as at be but by can could 
 // than three.
 func reflects(summary, ask string) bool {
 	words := func(s string, most int) (list []string) {
-		for _, w := range word.FindAllString(strings.ToLower(s), -1) {
+		for _, w := range word().FindAllString(strings.ToLower(s), -1) {
 			if len(w) > 1 && !slices.Contains(fill, w) && (most == 0 || !slices.Contains(list, w)) {
 				if list = append(list, w); len(list) == most {
 					break

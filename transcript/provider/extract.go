@@ -3,10 +3,11 @@ package provider
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"oc/store/lazy"
 )
 
 // Headings are the sections that OpenClaw's safeguard wants in a summary, in its order (spec/transcript.md 3.6).
@@ -26,11 +27,11 @@ const (
 )
 
 var (
-	sentence = regexp.MustCompile(`(?m)\S[^\n]*?(?:[.!?]+(?:\s|$)|$)`)
-	decides  = regexp.MustCompile(`(?i)\b(decided|decision|we will|we'll|let's|going with|agreed|chose|use|switch(ed)? to|instead of|settled)\b`)
-	open     = regexp.MustCompile(`(?i)\b(todo|to do|still (needs?|to)|next step|remaining|later|not yet|pending|follow up|remind|waiting for|open question)\b`)
-	ruled    = regexp.MustCompile(`(?i)\b(must( not)?|never|always|don't|do not|only (if|when)|required|make sure|should not|without (my|asking)|at most|at least)\b`)
-	token    = regexp.MustCompile(`https?://[^\s<>"')\]]+|(?:[A-Za-z]:\\|/)(?:[\w.@~+-]+[/\\])+[\w.@~+-]*|\b[0-9a-fA-F]{8,}\b|\b[\w.-]+:\d{2,5}\b|\b\d{6,}\b|\b[\w.+-]+@[\w-]+\.[\w.]+\b`)
+	sentence = lazy.Regexp(`(?m)\S[^\n]*?(?:[.!?]+(?:\s|$)|$)`)
+	decides  = lazy.Regexp(`(?i)\b(decided|decision|we will|we'll|let's|going with|agreed|chose|use|switch(ed)? to|instead of|settled)\b`)
+	open     = lazy.Regexp(`(?i)\b(todo|to do|still (needs?|to)|next step|remaining|later|not yet|pending|follow up|remind|waiting for|open question)\b`)
+	ruled    = lazy.Regexp(`(?i)\b(must( not)?|never|always|don't|do not|only (if|when)|required|make sure|should not|without (my|asking)|at most|at least)\b`)
+	token    = lazy.Regexp(`https?://[^\s<>"')\]]+|(?:[A-Za-z]:\\|/)(?:[\w.@~+-]+[/\\])+[\w.@~+-]*|\b[0-9a-fA-F]{8,}\b|\b[\w.-]+:\d{2,5}\b|\b\d{6,}\b|\b[\w.+-]+@[\w-]+\.[\w.]+\b`)
 )
 
 // Summarize quotes a conversation. It fails only when ctx ends.
@@ -54,21 +55,21 @@ func (Extract) Summarize(ctx context.Context, r Request) (string, error) {
 		if err := ctx.Err(); err != nil {
 			return "", context.Cause(ctx)
 		}
-		for _, id := range token.FindAllString(t.Text, 200) {
+		for _, id := range token().FindAllString(t.Text, 200) {
 			ids.add(strings.TrimRight(id, ".,;:!?"))
 		}
 		if t.Role != "user" && t.Role != "assistant" {
 			continue // what tools say, and what is only thought, is neither decided nor asked by anybody
 		}
-		for _, s := range sentence.FindAllString(t.Text, 2000) {
+		for _, s := range sentence().FindAllString(t.Text, 2000) {
 			s = strings.Join(strings.Fields(s), " ")
 			switch {
 			case utf8.RuneCountInString(s) < 8:
-			case open.MatchString(s):
+			case open().MatchString(s):
 				todo.add(quote(s))
-			case ruled.MatchString(s) && t.Role == "user":
+			case ruled().MatchString(s) && t.Role == "user":
 				rules.add(quote(s))
-			case decides.MatchString(s):
+			case decides().MatchString(s):
 				decided.add(quote(s))
 			}
 		}
