@@ -215,7 +215,7 @@ func rehearse(ctx context.Context, cfg *config.Config, t store.Target, p *mainte
 }
 
 // untouched says what can be done where a store is lost and its transcripts are not.
-const untouched = "transcripts beside it are untouched, oc sessions --history lists them and oc sessions history FILE reads one; oc repair index makes the store anew from its copies"
+const untouched = "transcripts beside it are untouched, oc sessions --history lists them; oc repair index makes the store anew from what is left of it, backups and headers"
 
 // changeError gives a change that was not made its exit status, and says what is changed all the same.
 func changeError(err error, d *maintenance.Done) error {

@@ -74,6 +74,15 @@ var pathFamily = Family{
 	store: (*exam).paths,
 }
 
+// leadsNowhere tells whether a path ends in a link that cannot be followed.
+func leadsNowhere(path string) bool {
+	if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		return false
+	}
+	_, err := os.Stat(path)
+	return err != nil
+}
+
 func (x *exam) paths(s *site) {
 	i := s.live()
 	if i == nil {
@@ -101,9 +110,9 @@ func (x *exam) paths(s *site) {
 			f.Code, f.Evidence = TranscriptEmpty, []string{"no line of it is a message"}
 		case a != nil:
 			f.Code, f.Evidence = TranscriptMissing, []string{"there is no such file"}
-			if _, err := os.Lstat(r.File); err == nil {
-				f.Evidence[0] = "it is a link that leads nowhere"
-			}
+		case leadsNowhere(r.File): // cleanup leaves its row: a disk may only not be mounted
+			f.Code, f.Evidence = TranscriptMissing, []string{"it is a link that leads nowhere"}
+			f.Command = "mount the disk that it leads to, or take the link away"
 		default:
 			if what := notFile(r.File); what != "" {
 				f.Code, f.Evidence = TranscriptNoFile, []string{"it is " + what}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -248,10 +250,21 @@ func (j *Journal) settleReplaced(r *Run, s *Step, now Stamp, keep func(func(io.W
 	return true, nil
 }
 
-// draft is the manifest of a run that begins.
+// made holds, by folder of runs, when this process made its latest one there.
+var made sync.Map
+
+// draft is the manifest of a run that begins. Two runs of one process are never of the same millisecond: what they did is taken back in
+// the order of their times.
 func (j *Journal) draft(p Plan) *Run {
 	id := uuid.New()
 	now := j.now()
+	if v, ok := made.Load(j.runs()); ok {
+		if last := v.(time.Time); !now.After(last) && last.Sub(now) < time.Second {
+			now = last.Add(time.Millisecond)
+		}
+	}
+	now = now.Truncate(time.Millisecond)
+	made.Store(j.runs(), now)
 	return &Run{
 		Version: version, ID: fmt.Sprintf("%s-%x", stampOf(now), id[:4]), State: Planned, Created: now.UnixMilli(),
 		Purge: p.Purge, Roots: j.roots, Facts: p.Facts,
