@@ -191,17 +191,18 @@ func (p *puppet) converse(ctx context.Context, ws *websocket.Conn) {
 		}
 		p.mu.Lock()
 		p.asked = append(p.asked, m.Method+" "+string(m.Params))
+		gone, after := p.gone == m.Method, p.after[m.Method]
 		p.mu.Unlock()
 		if answer := p.answer(m.Method, m.Params); answer != nil {
 			write(map[string]any{"type": "res", "id": m.ID, "ok": true, "payload": answer})
 		} else {
 			write(map[string]any{"type": "res", "id": m.ID, "ok": false, "error": map[string]any{"code": "INVALID_REQUEST", "message": "unknown method: " + m.Method}})
 		}
-		if p.gone == m.Method {
+		if gone {
 			_ = ws.Close(1012, "service restart")
 			return
 		}
-		for _, event := range p.after[m.Method] {
+		for _, event := range after {
 			time.Sleep(2 * time.Millisecond)
 			_ = ws.Write(ctx, websocket.MessageText, event)
 		}

@@ -225,7 +225,9 @@ func TestLiveSubagents(t *testing.T) {
 		}
 		p.says["tasks.cancel"] = payload(t, p.release, "tasks.cancel", "tasks.cancel", 0)
 		for _, word := range []string{id, run, child, "Waiter"} {
+			p.mu.Lock()
 			p.asked = nil
+			p.mu.Unlock()
 			doc := p.oc("subagents", "cancel", word, "--json").doc(t)
 			if doc["status"] != "cancelled" || doc["taskId"] != id || doc["childSessionKey"] != child {
 				t.Errorf("%s: %v", word, doc)
@@ -234,7 +236,9 @@ func TestLiveSubagents(t *testing.T) {
 				t.Errorf("asked: %v", p.asked)
 			}
 		}
+		p.mu.Lock()
 		p.asked = nil
+		p.mu.Unlock()
 		ends(t, p.oc("subagents", "cancel", child, "--as", "agent:ops:main"), ExitRefused, "outside the tree of agent:ops:main; name its owner with --as")
 		ends(t, p.oc("subagents", "cancel", "nobody"), ExitFailed, "has no task \"nobody\"")
 		if slices.ContainsFunc(p.asked, func(s string) bool { return strings.HasPrefix(s, "tasks.cancel") }) {
@@ -294,7 +298,9 @@ func TestLiveAbort(t *testing.T) {
 		if a := p.oc("sessions", "abort", "agent:ops:main"); a.exit != 0 || !strings.Contains(a.out, "there was no run to stop") {
 			t.Errorf("%+v", a)
 		}
+		p.mu.Lock()
 		p.asked = nil
+		p.mu.Unlock()
 		a = p.oc("sessions", "abort", "nobody", "--json")
 		ends(t, a, ExitFailed, "has no session")
 		if dig(a.doc(t), "error", "code") != "not-found" || slices.ContainsFunc(p.asked, func(s string) bool { return strings.HasPrefix(s, "sessions.abort") }) {
@@ -347,11 +353,15 @@ func TestLiveYield(t *testing.T) {
 		// Other sessions' sub-agents are not one's own.
 		ends(t, p.oc("sessions", "yield", "--as", "agent:ops:main", "--wait", "300ms"), ExitNothing, "nothing to wait for")
 		// Nobody waits longer than was asked for.
+		p.mu.Lock()
 		p.after = map[string][]json.RawMessage{}
+		p.mu.Unlock()
 		ends(t, p.oc("sessions", "yield", "--wait", "100ms"), ExitNothing, "nothing came within 100ms")
 		ends(t, p.oc("sessions", "yield", "--wait", "0"), ExitNothing, "nothing came within 0")
 		// The gateway goes away.
+		p.mu.Lock()
 		p.gone = "tasks.list"
+		p.mu.Unlock()
 		ends(t, p.oc("sessions", "yield", "--wait", "20s"), ExitBusy, fmt.Sprintf("oc: hear from the gateway at 127.0.0.1:%d: it closed the connection with code 1012", p.port))
 	})
 }
