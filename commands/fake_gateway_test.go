@@ -156,8 +156,8 @@ func (f *fakeGateway) serve(ctx context.Context, ws *websocket.Conn, hello map[s
 		call := fakeCall{m.Method, m.Params}
 		f.mu.Lock()
 		f.all = append(f.all, call)
+		end := f.sent(call) // under the lock, so that a test which asked for the calls sees what it did
 		f.mu.Unlock()
-		end := f.sent(call)
 		switch {
 		case end.silent:
 			<-ctx.Done()

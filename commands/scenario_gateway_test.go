@@ -275,8 +275,8 @@ func TestS18GatewayDies(t *testing.T) {
 				if a.exit != ExitBusy {
 					t.Errorf("exit %d: %s", a.exit, a.errout)
 				}
-				if x.dies != diesAfterHello && len(f.calls()) != x.calls {
-					t.Errorf("%v was asked for", f.calls())
+				if calls := f.calls(); x.dies != diesAfterHello && len(calls) != x.calls {
+					t.Errorf("%v was asked for", calls)
 				}
 				if d := diffLines(after, kept(t, state)); d != "" {
 					t.Errorf("oc did something in its place:\n%s", d)
