@@ -52,18 +52,8 @@ type filled struct {
 }
 
 func contextOfSession(ctx context.Context, c *Call) error {
-	l, err := c.gather(ctx, !c.Given("agent") && !c.Given("store"))
+	l, r, err := c.readable(ctx)
 	if err != nil {
-		return err
-	}
-	r, err := c.find(ctx, l, c.Arg(0))
-	if err != nil {
-		return err
-	}
-	if l.sight, err = c.sight(l.cfg, l.opened); err != nil {
-		return err
-	}
-	if err := l.sight.reads(r); err != nil {
 		return err
 	}
 	one, err := r.Conversation(ctx)

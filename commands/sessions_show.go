@@ -29,18 +29,8 @@ func sessionsShow() *Command {
 }
 
 func showSession(ctx context.Context, c *Call) error {
-	l, err := c.gather(ctx, !c.Given("agent") && !c.Given("store"))
+	l, r, err := c.readable(ctx)
 	if err != nil {
-		return err
-	}
-	r, err := c.find(ctx, l, c.Arg(0))
-	if err != nil {
-		return err
-	}
-	if l.sight, err = c.sight(l.cfg, l.opened); err != nil {
-		return err
-	}
-	if err := l.sight.reads(r); err != nil {
 		return err
 	}
 	x, err := r.Explain(ctx, l.acp)
@@ -65,6 +55,23 @@ func showSession(ctx context.Context, c *Call) error {
 		l.failed = append(l.failed, failure{r.Store().Agent, x.Transcript.Path, fmt.Errorf("the transcript of %s cannot be read: %w", r.Key, x.Transcript.Err)})
 	}
 	return c.tell(l.failed)
+}
+
+// readable is the one session that the first argument means, of the agent or store that the flags name, else of all, if it may be
+// read; and the stores that were opened for it.
+func (c *Call) readable(ctx context.Context) (*listing, *store.Row, error) {
+	l, err := c.gather(ctx, !c.Given("agent") && !c.Given("store"))
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := c.find(ctx, l, c.Arg(0))
+	if err != nil {
+		return nil, nil, err
+	}
+	if l.sight, err = c.sight(l.cfg, l.opened); err != nil {
+		return nil, nil, err
+	}
+	return l, r, l.sight.reads(r)
 }
 
 // find is the one session that a word on the command line means.
