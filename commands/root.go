@@ -21,6 +21,7 @@ func all() *Command {
 			agents(),
 			status(),
 			doctors(),
+			metricsCommand(),
 			repairs(),
 			subagents(),
 			gatewayCommands(),

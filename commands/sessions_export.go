@@ -1,16 +1,11 @@
 package commands
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -52,8 +47,8 @@ type exported struct {
 	talk   *talk
 	page   *store.Page
 	format string
-	path   string // "" for standard output
-	raw    bool
+	output
+	raw bool
 
 	messages int
 	hidden   int // messages that only steer OpenClaw, empty ones
@@ -64,14 +59,11 @@ type exported struct {
 
 func exportSession(ctx context.Context, c *Call) error {
 	x := &exported{format: c.String("format"), raw: c.Bool("raw")}
-	if x.path = c.String("output"); x.path == "-" {
-		x.path = ""
-	} else if c.Given("output") && strings.TrimSpace(x.path) == "" {
-		return Usagef("--output takes the path of a file, or - for standard output")
+	var err error
+	if x.output, err = c.output("output"); err != nil {
+		return err
 	}
-	if x.path != "" && !filepath.IsAbs(x.path) {
-		x.path = filepath.Join(c.Dir, x.path)
-	}
+	x.overwrite, x.instead = c.Bool("overwrite"), "give another name, or --overwrite to replace it"
 	if x.format == "jsonl" {
 		for _, name := range []string{"branch", "all-branches", "archives", "since", "before"} {
 			if c.Given(name) {
@@ -85,19 +77,22 @@ func exportSession(ctx context.Context, c *Call) error {
 	if c.JSON() && x.path == "" {
 		return Usagef("--json says what was exported and needs standard output for itself; give --output PATH for the export")
 	}
-	var err error
 	if x.talk, err = c.talk(ctx, c.Arg(0), c.Bool("archives")); err != nil {
 		return err
 	}
-	if err := x.place(c); err != nil {
+	own := []string{x.talk.l.cfg.StateDir}
+	if x.talk.row != nil {
+		own = append(own, x.talk.row.Store().Dir())
+	}
+	if err := x.place("a transcript", own...); err != nil {
 		return err
 	}
 	if x.path == "" {
 		w := &counting{w: c.Out}
-		err = x.write(ctx, c, w)
+		err = x.content(ctx, c, w)
 		x.bytes = w.n
 	} else {
-		err = x.file(ctx, c)
+		x.bytes, err = x.write(func(w io.Writer) error { return x.content(ctx, c, w) })
 	}
 	if err != nil {
 		return c.partError(x.talk, err)
@@ -133,96 +128,7 @@ func (x *exported) summary() string {
 	return fmt.Sprintf("%d messages", x.messages)
 }
 
-// place refuses files that OpenClaw would take for its own, and those that are there.
-func (x *exported) place(c *Call) error {
-	if x.path == "" {
-		return nil
-	}
-	dir := filepath.Dir(x.path)
-	if info, err := os.Stat(dir); err != nil {
-		return Failf("--output: the folder %s cannot be written: %w", dir, err)
-	} else if !info.IsDir() {
-		return Failf("--output: %s is no folder", dir)
-	}
-	own := []string{x.talk.l.cfg.StateDir}
-	if x.talk.row != nil {
-		own = append(own, x.talk.row.Store().Dir())
-	}
-	for _, place := range own {
-		if within(dir, place) {
-			return Refusef("--output: %s is in the state of OpenClaw, %s, where it may be taken for a transcript; write it elsewhere", x.path, place)
-		}
-	}
-	switch info, err := os.Lstat(x.path); {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return Failf("--output: %w", err)
-	case !info.Mode().IsRegular():
-		return Refusef("--output: %s is there and no plain file; it was left alone", x.path)
-	case !c.Bool("overwrite"):
-		return Refusef("--output: %s is there already; give another name, or --overwrite to replace it", x.path)
-	}
-	return nil
-}
-
-// within tells whether a folder is another one or lies in it, whatever links lead there.
-func within(dir, place string) bool {
-	real := func(path string) string {
-		if r, err := filepath.EvalSymlinks(path); err == nil {
-			return r
-		}
-		return filepath.Clean(path)
-	}
-	rel, err := filepath.Rel(real(place), real(dir))
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
-}
-
-// file writes the export beside its place and moves it there when it is whole.
-func (x *exported) file(ctx context.Context, c *Call) error {
-	f, err := os.CreateTemp(filepath.Dir(x.path), "."+filepath.Base(x.path)+".*") // 0600
-	if err != nil {
-		return Failf("write %s: %w", x.path, err)
-	}
-	defer os.Remove(f.Name()) //nolint:errcheck // moved, mostly
-	defer f.Close()           //nolint:errcheck // closed below, mostly
-	buffered := bufio.NewWriterSize(f, 256<<10)
-	w := &counting{w: buffered}
-	if err := x.write(ctx, c, w); err != nil {
-		return err
-	}
-	x.bytes = w.n
-	if err := errors.Join(buffered.Flush(), f.Sync(), f.Close()); err != nil {
-		return Failf("write %s: %w", x.path, err)
-	}
-	if c.Bool("overwrite") {
-		err = os.Rename(f.Name(), x.path)
-	} else if err = os.Link(f.Name(), x.path); err != nil && !errors.Is(err, fs.ErrExist) {
-		if _, there := os.Lstat(x.path); errors.Is(there, fs.ErrNotExist) { // a file system without links
-			err = os.Rename(f.Name(), x.path)
-		}
-	}
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return Refusef("--output: %s was made by somebody else meanwhile; it was left alone", x.path)
-	case err != nil:
-		return Failf("write %s: %w", x.path, err)
-	}
-	return nil
-}
-
-// counting counts what is written.
-type counting struct {
-	w io.Writer
-	n int64
-}
-
-func (c *counting) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	c.n += int64(n)
-	return n, err
-}
-
-func (x *exported) write(ctx context.Context, c *Call, w io.Writer) (err error) {
+func (x *exported) content(ctx context.Context, c *Call, w io.Writer) (err error) {
 	redactor := c.redactor(x.talk.l.cfg)
 	if x.format == "jsonl" {
 		x.page = &store.Page{}
