@@ -146,6 +146,21 @@ func Trim(n int, read func(each func(*transcript.Row) error) error) (*Trimming, 
 	return t, err
 }
 
+// Rows passes the lines that stay to f, in their order: the line as it is numbered in the transcript, and what changes in it, which is nil
+// where its bytes stay. An error of f ends it.
+func (t *Trimming) Rows(f func(line int, edit func(raw []byte) []byte) error) error {
+	for _, x := range t.rows {
+		var edit func([]byte) []byte
+		if len(x.changes) > 0 {
+			edit = func(raw []byte) []byte { return edited(raw, x.changes) }
+		}
+		if err := f(x.Line, edit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Write writes what stays, read from the transcript once more.
 func (t *Trimming) Write(w io.Writer, from io.ReaderAt) error {
 	for _, x := range t.rows {
