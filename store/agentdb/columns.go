@@ -1,6 +1,8 @@
 package agentdb
 
 import (
+	"strings"
+
 	"oc/store/row"
 	"oc/store/span"
 	"oc/store/sqlfile"
@@ -92,7 +94,7 @@ func actor(kind, id string) *Actor {
 	switch id = span.Trim(id); kind {
 	case "human", "agent", "system":
 		if id != "" {
-			return &Actor{kind, id}
+			return &Actor{strings.Clone(kind), strings.Clone(id)}
 		}
 	}
 	return nil

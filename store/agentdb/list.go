@@ -2,10 +2,13 @@ package agentdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"oc/store/row"
 	"oc/store/span"
@@ -64,68 +67,57 @@ func (db *DB) List(o Options) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	columns := []string{"session_key", db.idColumn(), "entry_json", "updated_at"}
-	for _, c := range []string{"status", "entry_valid", "created_at", "pinned_at", "archived_at"} {
-		columns = append(columns, selected(has, c))
-	}
+	columns := []string{"session_key", db.idColumn(), "entry_json", "updated_at", "status", "entry_valid", "created_at", "pinned_at", "archived_at"}
 	owned := true
-	ownerColumns := []string{"owner_actor_type", "owner_actor_id", "owner_assigned_by_type", "owner_assigned_by_id", "owner_assigned_at"}
-	for _, c := range ownerColumns {
+	for _, c := range []string{"owner_actor_type", "owner_actor_id", "owner_assigned_by_type", "owner_assigned_by_id", "owner_assigned_at"} {
 		owned = owned && has[c]
-		columns = append(columns, selected(has, c))
+		columns = append(columns, c)
 	}
-	r := reader{l: l, o: o, people: people, sizes: sizes, owned: owned, era: db.schema.Era}
-	// SQLite fetches rows on this thread while another one reads them.
-	batches, done := make(chan []sqlfile.Row, 4), make(chan struct{})
-	go func() {
-		defer close(done)
-		for batch := range batches {
-			for i := range batch {
-				r.take(&batch[i])
-			}
-		}
-	}()
-	var batch []sqlfile.Row
 	// Not by the index of the key: it may be damaged, and would then leave out rows without a word.
-	err = db.tx.Each("SELECT "+strings.Join(columns, ", ")+" FROM "+db.table()+" NOT INDEXED", func(r *sqlfile.Row) error {
-		if batch = append(batch, r.Clone()); len(batch) == 64 {
-			batches <- batch
-			batch = make([]sqlfile.Row, 0, 64)
-		}
-		return nil
-	})
-	batches <- batch
-	close(batches)
-	<-done
+	parts, err := db.tx.Parts(db.table(), columns, runtime.GOMAXPROCS(0))
 	if err != nil {
 		return nil, err
 	}
-	l.Rows = byKey(l.Rows)
+	readers, errs := make([]reader, len(parts)), make([]error, len(parts))
+	var reading sync.WaitGroup
+	for i, part := range parts {
+		readers[i] = reader{o: o, people: people, sizes: sizes, owned: owned, era: db.schema.Era}
+		reading.Go(func() { errs[i] = part(readers[i].take) })
+	}
+	reading.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	for i := range readers {
+		l.Skipped = append(l.Skipped, readers[i].skipped...)
+		l.Hidden += readers[i].hidden
+	}
+	l.Rows = byKey(readers)
 	slices.SortStableFunc(l.Skipped, func(a, b row.Skipped) int { return strings.Compare(a.Key, b.Key) })
 	return l, nil
 }
 
-// byKey sorts rows; they are large, so each is moved but once.
-func byKey(rows []Row) []Row {
-	type place struct {
-		key string
-		at  int
+// byKey is the rows of all readers, sorted; they are large, so each is moved but once.
+func byKey(readers []reader) []Row {
+	var order []*Row
+	for i := range readers {
+		order = append(order, readers[i].rows...)
 	}
-	order := make([]place, len(rows))
-	for i := range rows {
-		order[i] = place{rows[i].Key, i}
-	}
-	slices.SortFunc(order, func(a, b place) int { return strings.Compare(a.key, b.key) })
-	sorted := make([]Row, len(rows))
-	for i, o := range order {
-		sorted[i] = rows[o.at]
+	slices.SortFunc(order, func(a, b *Row) int { return strings.Compare(a.Key, b.Key) })
+	sorted := make([]Row, len(order))
+	for i, r := range order {
+		sorted[i] = *r
 	}
 	return sorted
 }
 
 // reader makes the rows of a listing from those of the table.
 type reader struct {
-	l      *Listing
+	rows    []*Row
+	free    []Row // for the next ones
+	skipped []row.Skipped
+	hidden  int
+
 	o      Options
 	people map[string][]Participant
 	sizes  map[string]Size
@@ -136,16 +128,18 @@ type reader struct {
 	room  []byte // for the entries, which are kept in large pieces
 }
 
-func (x *reader) take(r *sqlfile.Row) {
-	key, text := r.Text(0), r.Bytes(2)
-	skip := func(reason string) { x.l.Skipped = append(x.l.Skipped, row.Skipped{Key: key, Reason: reason}) }
+func (x *reader) take(r *sqlfile.Row) error {
+	key, text := strings.Clone(r.Text(0)), r.Bytes(2)
+	skip := func(reason string) error {
+		x.skipped = append(x.skipped, row.Skipped{Key: key, Reason: reason})
+		return nil
+	}
 	if isInternal(key) {
-		x.l.Hidden++
-		return
+		x.hidden++
+		return nil
 	}
 	if string(text) == "{}" {
-		skip("it was removed; only its history is kept")
-		return
+		return skip("it was removed; only its history is kept")
 	}
 	c := span.Cursor{B: text}
 	e, err := x.index.Index(key, &c)
@@ -153,19 +147,20 @@ func (x *reader) take(r *sqlfile.Row) {
 		err = span.End(text, c.At)
 	}
 	if err != nil {
-		skip("its JSON is damaged: " + err.Error())
-		return
+		return skip("its JSON is damaged: " + err.Error())
 	}
 	e.At = 0
 	if !x.o.Whole {
 		e, x.room = e.Without(x.room, row.SkillsSnapshot, row.SystemPromptReport)
 	}
+	if len(e.Val) > 0 && &e.Val[0] == &text[0] {
+		e.Val, x.room = kept(e.Val, x.room)
+	}
 	updated, ok := r.Int(3)
 	if why := unreadable(&e, r.Text(1), float64(updated), ok); why != "" {
-		skip(why)
-		return
+		return skip(why)
 	}
-	out := Row{Entry: e, Columns: Columns{SessionID: r.Text(1), Status: r.Text(4), Valid: 1, Bytes: int64(len(text)), Participants: x.people[key]}}
+	out := Row{Entry: e, Columns: Columns{SessionID: strings.Clone(r.Text(1)), Status: strings.Clone(r.Text(4)), Valid: 1, Bytes: int64(len(text)), Participants: x.people[key]}}
 	if v, ok := r.Int(5); ok {
 		out.Columns.Valid = int(v)
 	}
@@ -180,7 +175,21 @@ func (x *reader) take(r *sqlfile.Row) {
 		out.Columns.PinnedAt, out.Columns.ArchivedAt = stamp(&e, row.PinnedAt), stamp(&e, row.ArchivedAt)
 	}
 	out.Size = x.sizes[out.Columns.SessionID]
-	x.l.Rows = append(x.l.Rows, out)
+	if len(x.free) == 0 {
+		x.free = make([]Row, 128)
+	}
+	x.free[0] = out
+	x.rows, x.free = append(x.rows, &x.free[0]), x.free[1:]
+	return nil
+}
+
+// kept is a copy of b in room, if it holds it, else in room of its own, and the room that is left.
+func kept(b, room []byte) (copied, rest []byte) {
+	if cap(room) < len(b) {
+		room = make([]byte, 0, max(len(b), 256<<10))
+	}
+	copied = append(room[:0], b...)
+	return copied[:len(b):len(b)], copied[len(b):]
 }
 
 func stamp(e *row.Entry, f row.Field) int64 {

@@ -61,6 +61,8 @@ func (m Mode) String() string {
 type Cost struct {
 	Attempts int   // times the file was opened, 1 if it held still
 	Copied   int64 // bytes copied to the temporary directory
+
+	odd bool // the pages were no good for Parts
 }
 
 // How long a read waits for a file that is locked, and how often it tries one that does not hold still.
@@ -158,7 +160,7 @@ func readImmutable(ctx context.Context, was files, path string, cost *Cost, f fu
 	}
 	tx, err := begin(ctx, uri(was.path, "mode=ro", "immutable=1", readPragmas), path, Immutable, cost, "BEGIN")
 	if err == nil {
-		tx.still = was.same
+		tx.still, tx.real, tx.odd = was.same, was.path, &cost.odd
 		defer tx.close() // should f panic
 		err = f(tx)
 		tx.close()

@@ -27,8 +27,11 @@ type Tx struct {
 	columns  map[string]map[string]bool // by table
 	turn     *turn                      // of a Write: how it waits for other writers; else nil
 	open     bool
-	nameless bool // of a private copy: no directory lists it any more
-	dead     bool // the engine stopped within it: it may hold locks of its own and is not to be called again
+	real     string   // of an Immutable one: the file itself, links followed
+	odd      *bool    // of an Immutable one: its pages were no good for this room
+	maps     []*pages // that Parts reads
+	nameless bool     // of a private copy: no directory lists it any more
+	dead     bool     // the engine stopped within it: it may hold locks of its own and is not to be called again
 }
 
 // guard calls the driver.
@@ -141,6 +144,10 @@ func (tx *Tx) wrap(err error) error {
 }
 
 func (tx *Tx) close() {
+	for _, m := range tx.maps {
+		m.close()
+	}
+	tx.maps = nil
 	if tx.conn == nil || tx.dead {
 		return
 	}
