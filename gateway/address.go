@@ -15,9 +15,10 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"oc/store/lazy"
 )
 
 // DefaultPort of a gateway without a profile.
@@ -107,7 +108,7 @@ func Ports(env func(string) string, s Settings) []int {
 		return []int{int(s.Port)}
 	}
 	profile := strings.TrimSpace(env("OPENCLAW_PROFILE"))
-	if !profileName.MatchString(profile) || strings.EqualFold(profile, "default") {
+	if !profileName().MatchString(profile) || strings.EqualFold(profile, "default") {
 		return []int{DefaultPort}
 	}
 	hash := uint32(2166136261)
@@ -117,7 +118,7 @@ func Ports(env func(string) string, s Settings) []int {
 	return []int{20000 + int(hash%40000), DefaultPort}
 }
 
-var profileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var profileName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
 // envPort reads a plain number, host:port or [v6]:port.
 func envPort(raw string) (int, bool) {

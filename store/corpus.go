@@ -7,11 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"oc/store/lazy"
 
 	"oc/config"
 	"oc/store/agentdb"
@@ -262,7 +263,7 @@ func (b *gatherer) directory(s *Sessions) {
 }
 
 // putAwayName is <slug of key>.<name>.imported-<ms>[.n] (spec/sqlite-store.md 5.1).
-var putAwayName = regexp.MustCompile(`^(.+)\.jsonl((?:\.(?:reset|deleted|bak)\..+?)?)\.imported-(\d+)(?:\.\d+)?$`)
+var putAwayName = lazy.Regexp(`^(.+)\.jsonl((?:\.(?:reset|deleted|bak)\..+?)?)\.imported-(\d+)(?:\.\d+)?$`)
 
 // putAway adds the files that an import moved out of the directory.
 func (b *gatherer) putAway(s *Sessions) {
@@ -284,7 +285,7 @@ func (b *gatherer) putAway(s *Sessions) {
 		}
 	}
 	for _, d := range entries {
-		m := putAwayName.FindStringSubmatch(d.Name())
+		m := putAwayName().FindStringSubmatch(d.Name())
 		if m == nil || strings.HasSuffix(m[1], ".trajectory") {
 			continue
 		}

@@ -1,9 +1,10 @@
 package store
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"oc/store/lazy"
 
 	"oc/config"
 	"oc/store/row"
@@ -209,7 +210,7 @@ func (s *Sight) check(t Sighted, owned bool) Veil {
 	other := t.Agent != agent
 	later := s.Release != config.Release735
 	if later {
-		if incognito.MatchString(t.Key) {
+		if incognito().MatchString(t.Key) {
 			return Incognito
 		}
 		owned = owned || s.Scope == ScopeTree && !other && s.Caller == s.Main
@@ -234,6 +235,6 @@ func (s *Sight) check(t Sighted, owned bool) Veil {
 	return Seen
 }
 
-var incognito = regexp.MustCompile(`(?i)^agent:[^:]+:(?:dashboard|subagent|internal-session-effects):incognito-[^:]+$`)
+var incognito = lazy.Regexp(`(?i)^agent:[^:]+:(?:dashboard|subagent|internal-session-effects):incognito-[^:]+$`)
 
 func isSubagentKey(key string) bool { return strings.HasPrefix(row.Rest(key), "subagent:") }

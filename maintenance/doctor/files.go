@@ -6,9 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"oc/store/lazy"
 
 	"oc/config"
 	"oc/maintenance"
@@ -269,7 +270,7 @@ func (x *exam) graveyard(s *site) {
 		if _, ok := goes[f.Path]; ok {
 			p.goes, p.goBytes = p.goes+1, p.goBytes+f.Size
 		}
-		if m := repairBackup.FindStringSubmatch(f.base); m != nil {
+		if m := repairBackup().FindStringSubmatch(f.base); m != nil {
 			copies[fmt.Sprintf("%s %d", m[1], f.Size)] = append(copies[fmt.Sprintf("%s %d", m[1], f.Size)], f)
 		}
 	}
@@ -304,13 +305,13 @@ func remains(f *file, store string) string {
 		return "backups of manual compactions"
 	case strings.Contains(f.base, ".corrupt-"):
 		return "copies of damaged files"
-	case repairBackup.MatchString(f.base), strings.Contains(f.base, ".pre-doctor-"):
+	case repairBackup().MatchString(f.base), strings.Contains(f.base, ".pre-doctor-"):
 		return "backups of repairs"
 	}
 	return ""
 }
 
-var repairBackup = regexp.MustCompile(`^(.+\.jsonl)\.bak-\d+-\d+$`)
+var repairBackup = lazy.Regexp(`^(.+\.jsonl)\.bak-\d+-\d+$`)
 
 // keptWhy says why a cleanup keeps what is left of a class.
 func (x *exam) keptWhy(name string) string {

@@ -5,8 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"oc/store/lazy"
 
 	"oc/maintenance"
 	"oc/store/row"
@@ -149,7 +150,7 @@ const (
 	outside                 // anywhere else
 )
 
-var agentsDir = regexp.MustCompile(`[/\\]agents[/\\]([^/\\]+)[/\\]sessions$`)
+var agentsDir = lazy.Regexp(`[/\\]agents[/\\]([^/\\]+)[/\\]sessions$`)
 
 // where tells where the sessionFile of a row leads, as a text and with links
 // followed, and the path that it means. The file itself is not opened.
@@ -170,7 +171,7 @@ func (x *exam) where(s *site, r *maintenance.Row) (place, string) {
 		}
 	}
 	dir := filepath.Dir(resolve(path))
-	m := agentsDir.FindStringSubmatch(dir)
+	m := agentsDir().FindStringSubmatch(dir)
 	switch {
 	case m == nil:
 		return outside, path

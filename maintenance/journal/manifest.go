@@ -11,10 +11,11 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"oc/store/lazy"
 )
 
 const (
@@ -87,7 +88,7 @@ func (r *Run) count() {
 	}
 }
 
-var idForm = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{8}$`)
+var idForm = lazy.Regexp(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{8}$`)
 
 func (j *Journal) manifest(id string) string { return filepath.Join(j.runs(), id+".json") }
 
@@ -329,7 +330,7 @@ func (j *Journal) Load(id string) (*Run, error) {
 }
 
 func (j *Journal) read(id string, steps bool) (r *Run, err error) {
-	if !idForm.MatchString(id) {
+	if !idForm().MatchString(id) {
 		return nil, fmt.Errorf("run %q: %w; undo --list names them", id, ErrUnknown)
 	}
 	path := j.manifest(id)
@@ -440,7 +441,7 @@ func (j *Journal) List() ([]Run, []error) {
 	var errs []error
 	for _, name := range names {
 		id, ok := strings.CutSuffix(name, ".json")
-		if !ok || !idForm.MatchString(id) {
+		if !ok || !idForm().MatchString(id) {
 			continue
 		}
 		r, err := j.read(id, false)

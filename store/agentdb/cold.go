@@ -10,7 +10,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
+
+	"oc/store/lazy"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -31,7 +32,7 @@ func (e *ColdError) Error() string {
 
 func (e *ColdError) Unwrap() error { return e.Err }
 
-var coldName = regexp.MustCompile(`^[a-f0-9]{64}\.jsonl\.zst$`)
+var coldName = lazy.Regexp(`^[a-f0-9]{64}\.jsonl\.zst$`)
 
 // ArtifactDir is where the files beside the database at path lie: the sibling folder sessions of a folder agent, else
 // the folder of the database (spec/sqlite-store.md 1.4).
@@ -61,7 +62,7 @@ func (db *DB) coldEvents(c *Cold, f func(Event) error) error {
 		return nil
 	}
 	path := filepath.Join(ArtifactDir(db.path), "cold", c.Name)
-	if !coldName.MatchString(c.Name) {
+	if !coldName().MatchString(c.Name) {
 		return fail(path, errors.New("its name is not one of a cold archive"))
 	}
 	file, err := os.Open(path)

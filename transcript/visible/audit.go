@@ -30,7 +30,7 @@ func Audit(s string, f func(Secret)) {
 	taken := covered{}
 	for i := range families {
 		fam := &families[i]
-		if !found.any(known.needs[i]) {
+		if !found.any(known().needs[i]) {
 			continue
 		}
 		next := fam.find(s)

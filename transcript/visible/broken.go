@@ -58,7 +58,7 @@ func broken(s string, done int, breaks []parting) (lo, hi, parts int) {
 	found := triggers(text)
 	for i := range families {
 		f := &families[i]
-		if !strings.HasPrefix(f.kind, "token ") || !found.any(known.needs[i]) {
+		if !strings.HasPrefix(f.kind, "token ") || !found.any(known().needs[i]) {
 			continue
 		}
 		next := f.find(text)

@@ -1,8 +1,9 @@
 package visible
 
 import (
-	"regexp"
 	"strings"
+
+	"oc/store/lazy"
 )
 
 // This file takes out of a text what OpenClaw 2026.7.35 added around it for the
@@ -30,9 +31,9 @@ var (
 		"Matrix ", "Zalo ", "Zalo Personal ",
 	}
 	// RE2 expresses these exactly: nothing in them is JavaScript's own.
-	dayStamp   = regexp.MustCompile(`^\[[A-Za-z]{3} \d{4}-\d{2}-\d{2} \d{2}:\d{2}[^\]]*\] *`)
-	headStamp  = regexp.MustCompile(`\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}Z| \d{2}:\d{2})(?:[^0-9A-Za-z_]|$)`)
-	chatWindow = regexp.MustCompile(`^.+ \(untrusted, chronological(?:, [^)]+)?\):$`)
+	dayStamp   = lazy.Regexp(`^\[[A-Za-z]{3} \d{4}-\d{2}-\d{2} \d{2}:\d{2}[^\]]*\] *`)
+	headStamp  = lazy.Regexp(`\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}Z| \d{2}:\d{2})(?:[^0-9A-Za-z_]|$)`)
+	chatWindow = lazy.Regexp(`^.+ \(untrusted, chronological(?:, [^)]+)?\):$`)
 )
 
 // WithoutContext is a text without the hidden context and the metadata that
@@ -141,7 +142,7 @@ func among(s string, list []string) bool {
 
 // withoutMetadata drops blocks that describe the conversation and the sender.
 func withoutMetadata(s string) string {
-	s = dayStamp.ReplaceAllString(s, "")
+	s = dayStamp().ReplaceAllString(s, "")
 	if !described(s) {
 		return s
 	}
@@ -153,7 +154,7 @@ func withoutMetadata(s string) string {
 		case line == untrusted && foreign(lines[i+1:min(len(lines), i+8)]):
 			i = len(lines)
 		case deliveryHint(line):
-		case chatWindow.MatchString(line), line == sinceReply && trim(i+1) != "```json":
+		case chatWindow().MatchString(line), line == sinceReply && trim(i+1) != "```json":
 			for i+1 < len(lines) && trim(i+1) != "" {
 				i++
 			}
@@ -167,7 +168,7 @@ func withoutMetadata(s string) string {
 			kept = append(kept, lines[i])
 		}
 	}
-	return dayStamp.ReplaceAllString(strings.Trim(strings.Join(kept, "\n"), "\n"), "")
+	return dayStamp().ReplaceAllString(strings.Trim(strings.Join(kept, "\n"), "\n"), "")
 }
 
 // trimmed is a line without white space around it; behind the last there is
@@ -251,7 +252,7 @@ func withoutEnvelope(s string) string {
 		return s
 	}
 	inside := s[1:end]
-	known := headStamp.MatchString(inside)
+	known := headStamp().MatchString(inside)
 	for _, c := range envelopeChannels {
 		known = known || strings.HasPrefix(inside, c)
 	}

@@ -106,7 +106,7 @@ func (r *Redactor) Redact(s string) string {
 		found = triggers(s)
 	}
 	for i := range families {
-		if found.any(known.needs[i]) {
+		if found.any(known().needs[i]) {
 			s = families[i].apply(s)
 		}
 	}

@@ -1,5 +1,7 @@
 package visible
 
+import "sync"
+
 import "strings"
 
 // A text without any of these words is not looked at further. OpenClaw has the
@@ -36,7 +38,7 @@ type lexicon struct {
 	pass, bearer, sg, am, sk, akia, asia, dapi, url, bot bits
 }
 
-var known = newLexicon()
+var known = sync.OnceValue(newLexicon)
 
 func newLexicon() *lexicon {
 	x := &lexicon{lists: [][]uint8{nil}}
@@ -99,7 +101,7 @@ func triggers(s string) (found bits) {
 	if len(s) < 2 {
 		return found
 	}
-	prev := int(lowered[s[0]])
+	known, prev := known(), int(lowered[s[0]])
 	for i := 1; i < len(s); i++ {
 		c := int(lowered[s[i]])
 		if l := known.by[prev<<8|c]; l != 0 {
@@ -116,7 +118,7 @@ func triggers(s string) (found bits) {
 
 // suspicious tells whether a text is worth looking at.
 func suspicious(s string, found bits) bool {
-	p := known
+	p := known()
 	if found.any(p.suspects) {
 		return true
 	}
