@@ -26,6 +26,7 @@ type talk struct {
 	all []*store.Conversation // the oldest first
 
 	sight *sight
+	era   map[*store.Conversation]store.Era // of each, where it is of both eras; nil else
 }
 
 // current is the transcript that is read where nothing else is asked for.
@@ -78,8 +79,16 @@ func (c *Call) talkBeside(ctx context.Context, word string, lineage bool, other 
 	if err != nil {
 		return nil, err
 	}
+	if c.both() && l.others == nil {
+		l.openOthers(ctx)
+	}
 	r, err := c.find(ctx, l, word)
 	var e *Error
+	if errors.As(err, &e) && e.Code == "elsewhere" {
+		if found := store.Find(l.cfg, c.meant(l.cfg), l.others, word); len(found) == 1 {
+			r, err = found[0], nil
+		}
+	}
 	if errors.As(err, &e) && e.Code == "not-found" {
 		for _, s := range l.opened {
 			kept, problem := s.ByID(ctx, word)
@@ -114,7 +123,41 @@ func (c *Call) talkBeside(ctx context.Context, word string, lineage bool, other 
 	if err != nil {
 		return nil, storeError(r.Store(), err)
 	}
-	return t, nil
+	return t, t.twins(ctx, lineage)
+}
+
+// twins puts what the other era has of the session before the rest. What it has of the same transcripts is there once.
+func (t *talk) twins(ctx context.Context, lineage bool) error {
+	if len(t.l.others) == 0 {
+		return nil
+	}
+	t.era = map[*store.Conversation]store.Era{}
+	for _, one := range t.all {
+		t.era[one] = t.row.Era()
+	}
+	if t.row.Store().Beside {
+		return nil
+	}
+	for _, r := range t.row.Twins(t.l.others) {
+		if t.sight.reads(r) != nil {
+			continue
+		}
+		all, err := r.Conversations(ctx)
+		if err != nil {
+			return storeError(r.Store(), err)
+		}
+		if !lineage {
+			all = all[len(all)-1:]
+		}
+		for _, one := range all {
+			if one.Missing || slices.ContainsFunc(t.all, one.Same) {
+				continue
+			}
+			t.era[one] = r.Era()
+			t.all = slices.Insert(t.all, 0, one)
+		}
+	}
+	return nil
 }
 
 // mayRead is an error where a file is the transcript of a session that is not for the one that asks. Files elsewhere are anybody's.
@@ -204,6 +247,9 @@ func (c *Call) printTalk(p *span.Printer, t *talk, more ...*store.Conversation) 
 		p.Key("path").String(one.Path)
 		p.Key("sessionId").String(one.ID)
 		p.Key("reason").String(one.Reason)
+		if era, ok := t.era[one]; ok {
+			p.Key("era").String(string(era))
+		}
 		p.Key("state").String(c.state(one))
 		if p.Key("bytes"); one.Missing || one.Bytes < 0 {
 			p.Null()

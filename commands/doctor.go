@@ -21,12 +21,13 @@ func doctors() *Command {
 			"known, why it matters and what to do. Nothing is changed.\n\n" +
 			"--fix mends what can be mended safely: each change is shown with its reason, and oc undo takes all of them back. With CODE only that is mended; what is not safe to be " +
 			"mended unseen needs its code, and asks. No message and no session is ever deleted. While a gateway lives nothing is mended.\n\n" +
-			"Large transcripts are read at their ends only; --deep reads them whole. Without --agent or --store every agent is looked at, configured or not.\n\n" +
+			"Large transcripts are read at their ends only; --deep reads them whole. Without --agent or --store every agent is looked at, configured or not. " +
+			"Where both eras hold sessions the one that OpenClaw reads is looked at and the other one counted; with --both-eras both are looked at, and each finding is marked with its era.\n\n" +
 			"Errors and warnings give exit status 3, notes do not.",
 		Flags: []Flag{
 			{Name: "agent", Value: "ID", Takes: "the id of an agent", Check: isSomething, Help: "only this agent; without it all of them, also those that are only on disk"},
 			{Name: "all-agents", Help: "every agent, as without any flag"},
-			storeFlag,
+			storeFlag, bothErasFlag,
 			{Name: "only", Value: "CODE,...", Repeatable: true, Takes: "codes or families of oc doctor --list", Check: isSomething, Help: "only these checks, by code or family"},
 			{Name: "deep", Help: "read every transcript whole, and check databases on a private copy"},
 			{Name: "list", Help: "list every check with what it finds"},
@@ -74,12 +75,14 @@ func runDoctor(ctx context.Context, c *Call) error {
 		return Usagef("CODE goes with --fix; --only CODE looks for that alone")
 	case !c.Bool("fix") && (c.Bool("dry-run") || c.Bool("yes")):
 		return Usagef("--dry-run and --yes go with --fix; without it nothing is changed")
+	case c.Bool("fix") && c.Bool("both-eras"):
+		return Usagef("--fix and --both-eras exclude each other; what the other era has is mended with --store PATH")
 	case c.Bool("fix") && len(only) > 0:
 		return Usagef("--only and --fix exclude each other; the codes of what is to be mended stand behind --fix")
 	}
 	bar := c.Progress("reading transcripts")
 	o := doctor.Options{
-		Config: cfg, Targets: targets, State: !c.Given("agent") && !c.Given("store"), Only: only, Deep: c.Bool("deep"),
+		Config: cfg, Targets: targets, State: !c.Given("agent") && !c.Given("store"), Both: c.Bool("both-eras"), Only: only, Deep: c.Bool("deep"),
 		Machine: lock.Local(), Owner: c.owner(ctx, cfg), Now: c.Now(),
 		Sized:    func(s doctor.Size) { c.Notef("%s", sizeLine(s)) },
 		Progress: func(done, total int64) { bar.Set(done, total) },
@@ -94,9 +97,9 @@ func runDoctor(ctx context.Context, c *Call) error {
 		return err
 	}
 	if c.JSON() {
-		err = c.Document(diagnosis{report, cfg}.print)
+		err = c.Document(diagnosis{report, cfg, o.Both}.print)
 	} else {
-		diagnosis{report, cfg}.text(c)
+		diagnosis{report, cfg, o.Both}.text(c)
 	}
 	if err == nil && !report.Healthy() {
 		err = Status(ExitFindings)

@@ -15,7 +15,8 @@ import (
 // A diagnosis is a report as it is shown.
 type diagnosis struct {
 	*doctor.Report
-	cfg *config.Config
+	cfg  *config.Config
+	both bool // of both eras
 }
 
 // shownPlaces is how many places of one check are shown to a person.
@@ -57,6 +58,9 @@ func (d diagnosis) group(c *Call, all []doctor.Finding) {
 	c.hang(c.Out.Paint(severityStyle(f.Severity), term.Pad(strings.ToUpper(string(f.Severity)), len(doctorIndent), false)), head)
 	for _, f := range all[:min(len(all), shownPlaces)] {
 		said := strings.Join(f.Evidence, "; ")
+		if d.both && f.Era != "" {
+			said = fmt.Sprintf("%s (%s era)", said, f.Era)
+		}
 		if place := d.place(f); place != "" && said != "" {
 			said = place + ": " + said
 		} else {
@@ -225,6 +229,7 @@ func printFinding(p *span.Printer, f *doctor.Finding) {
 	p.Key("message").String(check.Says)
 	optional(p, "agentId", f.Agent)
 	optional(p, "store", f.Store)
+	optional(p, "era", string(f.Era))
 	optional(p, "file", f.File)
 	if f.Line > 0 {
 		p.Key("line").Int(int64(f.Line))

@@ -96,7 +96,7 @@ func storeError(s *store.Sessions, err error) error {
 
 // remark tells what is to know of a store beside its rows: the other era, a schema that oc does not know, a quarantine.
 func (c *Call) remark(s *store.Sessions) {
-	if o := s.Other; o != nil && o.Rows >= 0 {
+	if o := s.Other; o != nil && o.Rows >= 0 && !c.both() {
 		c.Warnf("agent %s also has %s of the %s era in %s; they are not among these (see them with --store %s)", s.Agent, counted(o.Rows), o.Era, o.Path, o.Path)
 	}
 	if s.Schema.Newer {
@@ -105,6 +105,11 @@ func (c *Call) remark(s *store.Sessions) {
 	if s.Quarantine != "" {
 		c.Warnf("OpenClaw has put %s in quarantine and does not open it: %s", s.Path, s.Quarantine)
 	}
+}
+
+// both tells whether the answer is of both eras.
+func (c *Call) both() bool {
+	return find(c.Path[len(c.Path)-1].Flags, "--"+bothErasFlag.Name) != nil && c.Bool(bothErasFlag.Name)
 }
 
 // counted is a number of sessions in words.

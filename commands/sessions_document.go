@@ -2,6 +2,7 @@ package commands
 
 import (
 	"math"
+	"slices"
 
 	"oc/gateway"
 	"oc/store"
@@ -30,6 +31,7 @@ func (l *listing) document(c *Call, details []detail) func(p *span.Printer) erro
 		p.Each(len(l.rows), func(p *span.Printer, i int) {
 			r := l.rows[i]
 			l.row(p, r)
+			l.eras(p, r)
 			details[i].print(p)
 			if j, ok := l.judged[r]; ok {
 				judgement(p, "run", j)
@@ -96,7 +98,7 @@ func storeFacts(p *span.Printer, s *store.Sessions) {
 func (l *listing) foot(p *span.Printer) {
 	p.Key("hiddenCount").Int(int64(l.hidden))
 	p.Key("skipped").Array()
-	for _, s := range l.opened {
+	for _, s := range append(slices.Clip(l.opened), l.others...) {
 		for _, k := range s.Skipped {
 			p.Object()
 			p.Key("agentId").String(s.Agent)
@@ -112,6 +114,7 @@ func (l *listing) foot(p *span.Printer) {
 			p.Object()
 			p.Key("agentId").String(s.Agent)
 			otherEra(p, s.Other)
+			p.Key("listed").Bool(slices.ContainsFunc(l.others, func(o *store.Sessions) bool { return o.Path == s.Other.Path }))
 			p.End()
 		}
 	}
@@ -145,6 +148,25 @@ func (l *listing) foot(p *span.Printer) {
 	p.End()
 	l.sight.print(p)
 	l.failed.print(p)
+}
+
+// eras mark a row with the era that it is of, and with what the other one has of it, where both are listed.
+func (l *listing) eras(p *span.Printer, r *store.Row) {
+	if l.copies == nil {
+		return
+	}
+	p.Key("era").String(string(r.Era()))
+	if o := l.copies[r]; o != nil {
+		p.Key("alsoIn").Object()
+		p.Key("era").String(string(o.Era()))
+		p.Key("path").String(o.Store().Path)
+		if p.Key("updatedAt"); o.HasTime {
+			p.Float(o.Updated)
+		} else {
+			p.Null()
+		}
+		p.End()
+	}
 }
 
 // judgement prints a verdict and what it rests on.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,9 +22,10 @@ func sessionsList() *Command {
 		Long: "Lists the sessions of the default agent, of one agent, of all, or of one store, in either era. It reads the files and databases on disk, asks no gateway and " +
 			"changes nothing.\n\n" +
 			"A store that is damaged is an error that names the byte, never an empty list. Sessions that the other era holds and agents that are on disk but not in the " +
-			"configuration are counted and told.",
+			"configuration are counted and told. With --both-eras those of the other era are listed too, each marked with its era; a session that both eras have, under the same key " +
+			"and id, is one row, that of the era which OpenClaw reads.",
 		Flags: []Flag{
-			agentFlag, allAgentsFlag, storeFlag,
+			agentFlag, allAgentsFlag, storeFlag, bothErasFlag,
 			{Name: "active", Value: "MINUTES", Help: "only those written in the last minutes", Takes: "a positive number of minutes, for example --active 30", Check: IsMinutes},
 			{Name: "limit", Value: "N|all", Default: "100", Help: "how many to show", Takes: `a positive whole number or "all", for example --limit 25`, Check: IsCountOrAll},
 			{Name: "kind", Value: "KIND", Repeatable: true, Help: "only those of this kind, or of one of these", Choices: kinds},
@@ -46,6 +48,7 @@ func sessionsList() *Command {
 			{"oc sessions --all-agents --active 60", "what was written in the last hour, by any agent"},
 			{"oc sessions --limit all --json", "every session as one document, with OpenClaw's keys"},
 			{"oc sessions --summary", "how many of each kind, how old, how large"},
+			{"oc sessions --both-eras", "also what an import, a restore or a downgrade has left in the other era"},
 			{"oc sessions --history", "conversations on disk that no session names any more"},
 		},
 		Exits: []int{ExitBusy},
@@ -67,7 +70,9 @@ func isMessages(s string) bool {
 // listing is what a list command has gathered before it shows anything.
 type listing struct {
 	cfg    *config.Config
-	opened []*store.Sessions // those that could be read
+	opened []*store.Sessions         // those that could be read
+	others []*store.Sessions         // of their other eras, with --both-eras
+	copies map[*store.Row]*store.Row // what others have of rows
 	failed failures
 	judged map[*store.Row]gateway.Judgement // with --stuck
 
@@ -90,7 +95,7 @@ var alone = []struct {
 	flag string
 	with []string
 }{
-	{"history", []string{"summary", "active", "kind", "label", "search", "archived", "pinned", "stuck", "sort", "titles", "preview", "messages"}},
+	{"history", []string{"both-eras", "summary", "active", "kind", "label", "search", "archived", "pinned", "stuck", "sort", "titles", "preview", "messages"}},
 	{"summary", []string{"limit", "sort", "titles", "preview", "messages"}},
 }
 
@@ -105,6 +110,9 @@ func listSessions(ctx context.Context, c *Call) error {
 	l, err := c.gather(ctx, c.Bool("all-agents"))
 	if err != nil {
 		return err
+	}
+	if c.Bool("both-eras") {
+		l.openOthers(ctx)
 	}
 	if l.sight, err = c.sight(l.cfg, l.opened); err != nil {
 		return err
@@ -187,20 +195,48 @@ func (l *listing) filter(ctx context.Context, c *Call) {
 		l.judged = map[*store.Row]gateway.Judgement{}
 		stuck = c.stuck(ctx, l)
 	}
-	for _, s := range l.opened {
-		for i := range s.Rows {
-			r := &s.Rows[i]
-			if !f.Keep(r, l.now) || stuck != nil && !stuck(r) {
-				l.hidden++
-				continue
-			}
-			if !l.sight.lists(r) {
-				continue
-			}
-			l.rows = append(l.rows, r)
+	for _, r := range l.both() {
+		if !f.Keep(r, l.now) || stuck != nil && !stuck(r) {
+			l.hidden++
+			continue
 		}
+		if !l.sight.lists(r) {
+			continue
+		}
+		l.rows = append(l.rows, r)
 	}
 	l.total = len(l.rows)
+}
+
+// openOthers opens the stores of other eras. One that cannot be read is told already, or makes the answer a partial one.
+func (l *listing) openOthers(ctx context.Context) {
+	for _, s := range l.opened {
+		switch o, err := s.OtherEra(ctx); {
+		case err != nil && s.Other.Rows >= 0:
+			l.failed.add(o, err)
+		case err == nil && o != nil:
+			l.others = append(l.others, o)
+		}
+	}
+}
+
+// both are the rows of all stores in their order, those of the other era that both have left out.
+func (l *listing) both() (all []*store.Row) {
+	rows := func(stores []*store.Sessions) (all []*store.Row) {
+		for _, s := range stores {
+			for i := range s.Rows {
+				all = append(all, &s.Rows[i])
+			}
+		}
+		return all
+	}
+	all = rows(l.opened)
+	if len(l.others) > 0 {
+		var only []*store.Row
+		only, l.copies = store.Once(all, rows(l.others))
+		all = append(all, only...)
+	}
+	return all
 }
 
 // cut sorts the rows and keeps as many as --limit says.
@@ -215,14 +251,16 @@ func (l *listing) cut(c *Call) {
 // remarks tells on standard error what the answer leaves out, and is an error where a store could not be read.
 func (c *Call) remarks(l *listing) error {
 	seconds := 0
-	for _, s := range l.opened {
+	for _, s := range append(slices.Clip(l.opened), l.others...) {
 		if len(s.Skipped) > 0 {
 			c.Warnf("%s: %d of its rows are not shown, as OpenClaw drops them: %s", s.Path, len(s.Skipped), skippedSample(s.Skipped))
 			for _, k := range s.Skipped {
 				c.Tracef("not shown: %s: %s", k.Key, k.Reason)
 			}
 		}
-		c.remark(s)
+		if c.remark(s); s.Beside {
+			continue
+		}
 		if s.Era == store.NoEra && !s.Named && !c.Bool("history") {
 			if n := s.Transcripts(); n > 0 {
 				c.Warnf("agent %s has no session store, but %s in %s; see them with oc sessions --history", s.Agent, plural(n, "transcript is", "transcripts are"), s.Dir())

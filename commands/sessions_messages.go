@@ -45,13 +45,15 @@ func sessionsMessages() *Command {
 			"cut to 4000 characters, and with --json a page holds at most 80 KiB. Where OpenClaw masks no credentials and leaves markup in, oc does not: in the arguments of calls " +
 			"and in results, and in the prose of the model (--raw-prose leaves that as it is).\n\n" +
 			"KEY is a session key, a session id (also of a transcript that no session names any more), a label, or a file: a transcript, an archive or a copy of one. What Claude's " +
-			"own program keeps of a session that it answers stands among the newest messages, each once. With --offset the answer is the page that ends so many messages before the newest; nextOffset is what to give for the page before it.",
+			"own program keeps of a session that it answers stands among the newest messages, each once. With --offset the answer is the page that ends so many messages before the newest; nextOffset is what to give for the page before it.\n\n" +
+			"With --both-eras what the other era has of the session stands among the rest by its time, each message once; one that both have is marked as of the era that OpenClaw reads.",
 		Flags: append([]Flag{
 			{Name: "limit", Value: "N", Default: "200", Help: "how many messages, at most 1000", Takes: "a positive whole number, for example --limit 50", Check: IsCount},
 			{Name: "offset", Value: "N", Help: "pass over so many of the newest messages", Takes: "a whole number of at least 0, for example --offset 200", Check: IsWhole},
 			{Name: "around", Value: "ID", Help: "the message with this id, and what was said before and behind it"},
 			{Name: "include-tools", Help: "show the results of tools too"},
 			{Name: "raw-prose", Help: "leave the markup in what the model said"},
+			bothErasFlag,
 		}, partFlags...),
 		Examples: []Example{
 			{"oc sessions history main", "the newest messages of the main session"},
@@ -106,6 +108,7 @@ func showHistory(ctx context.Context, c *Call) error {
 	}
 	h := &history{talk: t, limited: c.Given("offset"), offset: int(min(c.Int("offset"), 1<<40))}
 	part := c.part()
+	part.ByTime = len(t.era) > 0 && len(t.all) > 1
 	if part.Limit, part.Offset, part.Bytes, part.Whole = limit, h.offset, store.PageBytes, h.limited; h.offset == 0 {
 		part.Limit = limit*20 + 20 // some of them do not show
 	}
@@ -202,6 +205,7 @@ func (h *history) show(limit int, tools bool, view visible.View, fit bool) {
 		if len(h.talk.all) > 1 {
 			mark.Of = m.Of.ID
 		}
+		mark.Era = string(h.talk.era[m.Of])
 		switch {
 		case m.Of.Reason == store.ClaudeCLI && m.Long:
 			raws[i] = visible.Oversized(m.Raw, m.Time)
@@ -456,6 +460,12 @@ func (h *history) document(c *Call, p *span.Printer) {
 	}
 	p.End()
 	c.printTalk(p, t, h.bound)
+	if t.row != nil && t.row.Store().Other != nil {
+		p.Key("otherEra").Object()
+		otherEra(p, t.row.Store().Other)
+		p.Key("included").Bool(t.era != nil)
+		p.End()
+	}
 	t.sight.print(p)
 	printFlaws(p, h.page)
 	t.l.failed.print(p)

@@ -27,7 +27,7 @@ func (h *history) text(ctx context.Context, c *Call) {
 			out.Printf("\n")
 		}
 		if of := h.of[i]; (len(h.talk.all) > 1 || h.bound != nil) && (i == 0 || of != h.of[i-1]) {
-			out.Printf("%s\n\n", out.Paint(term.Dim, "-- "+origin(of)+" --"))
+			out.Printf("%s\n\n", out.Paint(term.Dim, "-- "+h.origin(of)+" --"))
 		}
 		say(out, m, h.times[i], h.beside[i])
 	}
@@ -40,7 +40,14 @@ func (h *history) text(ctx context.Context, c *Call) {
 	}
 }
 
-// origin names a transcript among several.
+// origin names a transcript among several, with its era where there are two.
+func (h *history) origin(of *store.Conversation) string {
+	if era, ok := h.talk.era[of]; ok {
+		return origin(of) + ", " + string(era) + " era"
+	}
+	return origin(of)
+}
+
 func origin(of *store.Conversation) string {
 	if of.Reason == store.Current {
 		return "the current transcript, " + of.ID

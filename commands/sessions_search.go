@@ -21,7 +21,7 @@ func sessionsSearch() *Command {
 		Short: "find a text in every transcript",
 		Long: "Looks for a text, or with --regexp for a regular expression (RE2), in all transcripts of all agents: those of sessions, those that a reset or a deletion put away, " +
 			"history that no session names, databases and their archives, and what an import left behind. What was said, thought, called, answered and summed up is searched; ids, " +
-			"signatures and images are not. What is found comes newest first, once for all its copies, with the session's key and what stands around it; credentials are masked.\n\n" +
+			"signatures and images are not. Where both eras hold sessions, places that are only in the one that OpenClaw does not read are counted, and shown with --both-eras. What is found comes newest first, once for all its copies, with the session's key and what stands around it; credentials are masked.\n\n" +
 			"A text or expression without a capital letter is found in any case, one with a capital only as it is written. --ignore-case and --case-sensitive say it themselves. " +
 			"Letters are the same where Unicode's simple case folding says so. A match lies within one text and may contain line breaks. Give -- before a text that begins with a dash.\n\n" +
 			"A line that is no JSON is searched as it is written and marked as damaged.",
@@ -29,7 +29,7 @@ func sessionsSearch() *Command {
 			{Name: "regexp", Value: "EXPR", Help: "look for a regular expression instead of a text"},
 			{Name: "ignore-case", Help: "capitals and small letters are the same"},
 			{Name: "case-sensitive", Help: "they are not"},
-			anyAgentFlag, allAgentsFlag, storeFlag,
+			anyAgentFlag, allAgentsFlag, storeFlag, bothErasFlag,
 			{Name: "kind", Value: "KIND", Repeatable: true, Help: "only in sessions of this kind, or of one of these", Choices: kinds},
 			{Name: "since", Value: "TIME", Help: "only what was written at this time or later", Takes: momentHelp, Check: isMoment},
 			{Name: "limit", Value: "N|all", Default: "50", Help: "how many to show, the newest", Takes: `a positive whole number or "all", for example --limit 25`, Check: IsCountOrAll},
@@ -155,7 +155,7 @@ func searchSessions(ctx context.Context, c *Call) error {
 		return err
 	}
 	s.volumes = lib.chosen(c.Strings("kind"), s.sight)
-	q := store.Search{Needle: n, First: c.Bool("files-with-matches")}
+	q := store.Search{Needle: n, First: c.Bool("files-with-matches"), Both: c.Bool("both-eras")}
 	q.Since, _ = parseMoment(c.String("since"), c.Now())
 	if limit, all := c.CountOrAll("limit"); !all {
 		q.Limit = int(min(limit, 1<<31))
@@ -194,8 +194,24 @@ func (s *searched) end() error {
 	if s.Total > len(s.Hits) && !c.Bool("files-with-matches") {
 		c.Notef("%s older; give --limit all to see them", plural(s.Total-len(s.Hits), "more is", "more are"))
 	}
+	if !c.Bool("both-eras") {
+		switch n := s.others(); {
+		case n > 0 && c.Bool("files-with-matches"):
+			c.Warnf("%s of the era that OpenClaw does not read; see them with --both-eras", plural(n, "more transcript holds it, that", "more transcripts hold it, those"))
+		case n > 0:
+			c.Warnf("%s only in the era that OpenClaw does not read; see them with --both-eras", plural(n, "more is", "more are"))
+		}
+	}
 	s.sight.tell(c)
 	return s.lib.end(c)
+}
+
+// others is how much is found in the era that is not read alone: places, or transcripts.
+func (s *searched) others() int {
+	if s.call.Bool("files-with-matches") {
+		return len(s.Others)
+	}
+	return s.Other
 }
 
 func (s *searched) text() {
@@ -212,7 +228,7 @@ func (s *searched) text() {
 			at = term.Time(h.At)
 		}
 		name, rest := term.Escape(volumeName(h.Volume)), "  "+at+"  "+term.Escape(who(h))
-		from := term.Escape(whence(h.Volume))
+		from := term.Escape(whence(h.Volume)) + s.era(h.Volume)
 		if o.Terminal() {
 			name = term.CutMiddle(name, max(16, o.Width()-term.Columns(rest+from)), "…")
 		}
@@ -275,11 +291,19 @@ func whence(v *store.Volume) string {
 	return "  " + v.Reason
 }
 
+// era marks what was found where both eras are searched.
+func (s *searched) era(v *store.Volume) string {
+	if !s.call.Bool("both-eras") {
+		return ""
+	}
+	return "  " + string(v.Era) + " era"
+}
+
 func (s *searched) files() {
 	t := s.call.Out.Table(term.Column{Head: "Session", Cut: term.Middle, Min: 16}, term.Column{Head: "What"}, term.Column{Head: "Transcript", Cut: term.Middle, Min: 24})
 	all := s.holding()
 	for _, v := range all {
-		t.Row(volumeName(v), v.Reason, v.String())
+		t.Row(volumeName(v), v.Reason+s.era(v), v.String())
 	}
 	t.End()
 	if len(all) < len(s.Volumes) {
@@ -315,6 +339,8 @@ func (s *searched) document(p *span.Printer) error {
 		p.Key("copies").Int(int64(s.Copies))
 	}
 	p.Key("untimed").Int(int64(s.Untimed))
+	p.Key("bothEras").Bool(s.call.Bool("both-eras"))
+	p.Key("onlyInOtherEra").Int(int64(s.others()))
 	p.Key("ignoreCase").Bool(s.needle.IgnoresCase())
 	p.Key("searched").Object()
 	p.Key("transcripts").Int(int64(len(s.volumes)))

@@ -173,9 +173,9 @@ func TestSearchEras(t *testing.T) {
 	dir := t.TempDir()
 	e := made[fixtures.Eras](t)(fixtures.S16(dir, fixtures.Now))
 	for _, c := range []struct {
-		state         string
-		count, copies int
-	}{{e.Files, 2, 0}, {e.SQLite, 2, 0}, {e.Both, 3, 2}, {e.Imported, 2, 2}, {e.Unlisted, 3, 0}} {
+		state                string
+		count, copies, other int
+	}{{e.Files, 2, 0, 0}, {e.SQLite, 2, 0, 0}, {e.Both, 2, 0, 1}, {e.Imported, 2, 2, 0}, {e.Unlisted, 3, 0, 0}} {
 		before := tree(t, c.state)
 		for _, args := range [][]string{{"sessions", "search", "side gate", "--json"}, {"sessions", "trace", e.Keys[0], "--json"}, {"sessions", "stats", "--json"}, {"sessions", "stats", "--bytes", "--json"}, {"sessions", "search", "gate", "--files-with-matches"}} {
 			a := at(t, c.state, args...)
@@ -184,6 +184,8 @@ func TestSearchEras(t *testing.T) {
 				doc := a.doc(t)
 				want(t, c.state, doc["totalCount"], float64(c.count))
 				want(t, "copies in "+c.state, doc["copies"], float64(c.copies))
+				want(t, "only in the other era of "+c.state, doc["onlyInOtherEra"], float64(c.other))
+				want(t, "it is told", strings.Contains(a.errout, "--both-eras"), c.other > 0)
 			} else if slices.Contains(args, "--json") {
 				a.doc(t)
 			}

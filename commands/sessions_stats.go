@@ -23,7 +23,8 @@ func sessionsStats() *Command {
 	return &Command{
 		Name:  "stats",
 		Short: "tokens and cost by day, model, agent, kind and session",
-		Long: "Adds up what models used, as it is recorded with each answer in the transcripts: live ones and those that were put away, of both eras, with history that no session names. " +
+		Long: "Adds up what models used, as it is recorded with each answer in the transcripts: live ones and those that were put away, with history that no session names. " +
+			"Where both eras hold sessions, what only the one has that OpenClaw does not read is counted apart; --both-eras adds it to the rest. " +
 			"An answer counts once, however many archives, checkpoints, forks and imports repeat it. What was counted is said, and what could not be. Cost is what OpenClaw recorded, in US " +
 			"dollars; an answer without a price is counted as such and never as free. What transcripts held that oc itself removed comes from the sums that were kept with the run, on a line of its own.\n\n" +
 			"A session whose row says another cost than its transcript adds up to is named. With --bytes it says instead where the space goes.",
@@ -33,7 +34,7 @@ func sessionsStats() *Command {
 			{Name: "until", Value: "TIME", Help: "only answers before this time", Takes: momentHelp, Check: isMoment},
 			{Name: "tz", Value: "ZONE", Help: "the time zone of days, without it the local one", Takes: "a time zone such as Europe/Vienna or UTC", Check: isZone},
 			{Name: "limit", Value: "N|all", Default: "20", Help: "how many models and sessions to show, the costliest", Takes: `a positive whole number or "all", for example --limit 25`, Check: IsCountOrAll},
-			anyAgentFlag, allAgentsFlag, storeFlag,
+			anyAgentFlag, allAgentsFlag, storeFlag, bothErasFlag,
 			{Name: "kind", Value: "KIND", Repeatable: true, Help: "only sessions of this kind, or of one of these", Choices: kinds},
 			{Name: "csv", Help: "comma-separated values instead of tables"},
 			asFlag,
@@ -86,8 +87,9 @@ func statsOfSessions(ctx context.Context, c *Call) error {
 	}
 	kinds := c.Strings("kind")
 	volumes := lib.chosen(kinds, seen)
+	both := c.Bool("both-eras")
 	wanted := func(r *store.Row) bool {
-		return seen.sees(r) && (len(kinds) == 0 || slices.Contains(kinds, r.ListKind()))
+		return (both || !r.Store().Beside) && seen.sees(r) && (len(kinds) == 0 || slices.Contains(kinds, r.ListKind()))
 	}
 	total := int64(0)
 	for _, v := range volumes {
@@ -97,13 +99,18 @@ func statsOfSessions(ctx context.Context, c *Call) error {
 	var done atomic.Int64
 	progress := func(bytes, _ int64) { p.Set(done.Add(bytes), total) }
 	if c.Bool("bytes") {
+		other := len(volumes)
+		if !both {
+			volumes = slices.DeleteFunc(volumes, (*store.Volume).Beside)
+		}
+		other -= len(volumes)
 		w, err := store.Weigh(ctx, volumes, lib.Stores, wanted, progress)
 		if p.Done(); err != nil {
 			return err
 		}
-		return c.showWeight(lib, seen, volumes, w)
+		return c.showWeight(lib, seen, volumes, other, w)
 	}
-	q := store.Count{Zone: time.Local, Done: progress}
+	q := store.Count{Zone: time.Local, Both: both, Done: progress}
 	q.Since, _ = parseMoment(c.String("since"), c.Now())
 	q.Until, _ = parseMoment(c.String("until"), c.Now())
 	if c.Given("tz") {
@@ -238,6 +245,7 @@ func (s *spending) document(p *span.Printer) error {
 			if l.by == "session" {
 				p.Key("agentId").String(g.Volume.Agent)
 				p.Key("sessionId").String(g.Volume.ID)
+				p.Key("era").String(eraOf(g.Eras))
 			}
 			printSpent(p, &g.Spent)
 			p.End()
@@ -278,6 +286,14 @@ func printSpent(p *span.Printer, s *store.Spent) {
 	stamp(p, "lastAt", s.Last)
 }
 
+// eraOf is the era of what is counted together, or "both".
+func eraOf(eras []store.Era) string {
+	if len(eras) > 1 {
+		return "both"
+	}
+	return string(eras[0])
+}
+
 // cents takes away what adding fractions has left behind the tenth digit.
 func cents(usd float64) float64 {
 	f, _ := strconv.ParseFloat(strconv.FormatFloat(usd, 'f', 10, 64), 64)
@@ -294,6 +310,10 @@ func (s *spending) printCoverage(p *span.Printer) {
 	p.Key("repeatedAnswers").Int(int64(s.Repeats))
 	p.Key("answersOutside").Int(int64(s.Outside))
 	p.Key("answersWithoutTime").Int(int64(s.Untimed))
+	p.Key("onlyInOtherEra").Object()
+	printSpent(p, &s.Other)
+	p.Key("includedInTotals").Bool(s.call.Bool("both-eras"))
+	p.End()
 	if p.Key("removedByOc"); s.removed == nil {
 		p.Null()
 	} else {

@@ -8,20 +8,23 @@ import (
 	"oc/store/span"
 )
 
-// showWeight answers sessions stats --bytes.
-func (c *Call) showWeight(l *library, seen *sight, volumes []*store.Volume, w *store.Weight) error {
+// showWeight answers sessions stats --bytes; other is how many transcripts of the era that is not read were left out.
+func (c *Call) showWeight(l *library, seen *sight, volumes []*store.Volume, other int, w *store.Weight) error {
 	if c.Bool("csv") {
 		return Usagef("--bytes has no --csv; give --json")
 	}
 	l.Problems = append(l.Problems, w.Failed...)
 	var err error
 	if c.JSON() {
-		err = c.Document(func(p *span.Printer) error { return printWeight(p, l, seen, volumes, w) })
+		err = c.Document(func(p *span.Printer) error { return printWeight(p, l, seen, volumes, other, w) })
 	} else {
 		c.weightText(volumes, w)
 	}
 	if err != nil {
 		return err
+	}
+	if other > 0 {
+		c.Warnf("%s of the era that OpenClaw does not read; weigh them with --both-eras", plural(other, "transcript is left out, that", "transcripts are left out, those"))
 	}
 	seen.tell(c)
 	return l.end(c)
@@ -38,13 +41,14 @@ func weights(w *store.Weight) []struct {
 	}{{"sources", "Transcripts", w.Sources}, {"contents", "Content", w.Contents}, {"media", "Inline media", w.Media}, {"rowFields", "Field of rows", w.Fields}}
 }
 
-func printWeight(p *span.Printer, l *library, seen *sight, volumes []*store.Volume, w *store.Weight) error {
+func printWeight(p *span.Printer, l *library, seen *sight, volumes []*store.Volume, other int, w *store.Weight) error {
 	share := func(s store.Share) {
 		p.Key("bytes").Int(s.Bytes)
 		p.Key("count").Int(int64(s.Count))
 	}
 	p.Object()
 	p.Key("transcripts").Int(int64(len(volumes)))
+	p.Key("otherEraTranscripts").Int(int64(other))
 	p.Key("bytes").Int(w.Bytes)
 	for _, list := range weights(w) {
 		p.Key(list.key).Array()

@@ -24,7 +24,7 @@ func tokens(f float64) string {
 
 func (s *spending) text() {
 	o := s.call.Out
-	if s.Total.Answers == 0 && (s.removed == nil || s.removed.files == 0) {
+	if s.Total.Answers == 0 && s.Other.Answers == 0 && (s.removed == nil || s.removed.files == 0) {
 		o.Printf("No answer of a model is recorded in %s, %s.\n", plural(len(s.volumes), "transcript", "transcripts"), term.Bytes(s.Bytes))
 		s.remarks()
 		return
@@ -35,6 +35,7 @@ func (s *spending) text() {
 		term.Fact{Label: "Tokens", Value: fmt.Sprintf("%s: %s in, %s out, %s read from the cache, %s written to it", tokens(t.Tokens()), tokens(t.Input), tokens(t.Output), tokens(t.CacheRead), tokens(t.CacheWrite))},
 		term.Fact{Label: "Answers", Value: term.Count(int64(t.Answers)) + s.reach()},
 		term.Fact{Label: "Counted", Value: s.coverage()},
+		term.Fact{Label: "Other era", Value: s.elsewhere()},
 		term.Fact{Label: "Removed", Value: s.gone()},
 	)
 	for _, l := range s.lists(true) {
@@ -50,7 +51,11 @@ func (s *spending) text() {
 			term.Column{Head: "Cached", Right: true, Drop: 3}, term.Column{Head: "Tokens", Right: true}, term.Column{Head: "Cost", Right: true})
 		for i := range l.groups {
 			g := &l.groups[i]
-			table.Row(named(g.Name), term.Count(int64(g.Answers)), tokens(g.Input), tokens(g.Output), tokens(g.CacheRead+g.CacheWrite), tokens(g.Tokens()), money(&g.Spent))
+			name := named(g.Name)
+			if l.by == "session" && s.call.Bool("both-eras") {
+				name += " (" + eraOf(g.Eras) + ")"
+			}
+			table.Row(name, term.Count(int64(g.Answers)), tokens(g.Input), tokens(g.Output), tokens(g.CacheRead+g.CacheWrite), tokens(g.Tokens()), money(&g.Spent))
 		}
 		table.End()
 		if l.more > 0 {
@@ -101,6 +106,19 @@ func (s *spending) coverage() string {
 		}
 	}
 	return text
+}
+
+// elsewhere is what only the era has that OpenClaw does not read.
+func (s *spending) elsewhere() string {
+	o := &s.Other
+	if o.Answers == 0 {
+		return ""
+	}
+	end := "not in the sums (--both-eras adds them)"
+	if s.call.Bool("both-eras") {
+		end = "in the sums"
+	}
+	return fmt.Sprintf("%s, %s tokens, %s in the era that OpenClaw does not read, %s", plural(o.Answers, "answer", "answers"), tokens(o.Tokens()), money(o), end)
 }
 
 func (s *spending) gone() string {

@@ -32,6 +32,9 @@ func (l *listing) table(c *Call, details []detail) {
 	if !l.several {
 		line += ", " + eraWord(l.opened[0])
 	}
+	for _, o := range l.others {
+		line += ", and " + eraWord(o) + " of " + o.Agent
+	}
 	out.Printf("%s\n", line)
 	if c.Given("active") {
 		out.Printf("Filtered to last %d minute(s)\n", c.Int("active"))
@@ -45,6 +48,9 @@ func (l *listing) table(c *Call, details []detail) {
 	columns := []term.Column{{Head: "Kind"}, {Head: "Key", Cut: term.Middle, Min: 28}, {Head: "Age", Right: true, Style: futureStyle}, {Head: "Model", Cut: term.End, Min: 8, Drop: 3}}
 	if l.several {
 		columns = append([]term.Column{{Head: "Agent", Cut: term.End}}, columns...)
+	}
+	if l.copies != nil {
+		columns = append(columns, term.Column{Head: "Era"})
 	}
 	if wide {
 		columns = append(columns, term.Column{Head: "Runtime"})
@@ -77,6 +83,9 @@ func (l *listing) table(c *Call, details []detail) {
 			cells = append(cells, v.Agent)
 		}
 		cells = append(cells, v.Kind, short(r, v), l.age(r), v.Model.Model)
+		if l.copies != nil {
+			cells = append(cells, l.era(r))
+		}
 		if wide {
 			cells = append(cells, v.Model.RuntimeLabel)
 		}
@@ -175,6 +184,14 @@ func keyWord(key string) string {
 		return `"` + key + `"`
 	}
 	return key
+}
+
+// era is the era of a row, or that both have it.
+func (l *listing) era(r *store.Row) string {
+	if l.copies[r] != nil {
+		return "both"
+	}
+	return string(r.Era())
 }
 
 func eraWord(s *store.Sessions) string {

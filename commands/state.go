@@ -47,6 +47,7 @@ var (
 	agentFlag     = Flag{Name: "agent", Value: "ID", Takes: "the id of an agent", Check: isSomething, Help: "the sessions of this agent; without it those of the default agent"}
 	anyAgentFlag  = Flag{Name: "agent", Value: "ID", Takes: "the id of an agent", Check: isSomething, Help: "only the sessions of this agent; without it those of all agents"}
 	allAgentsFlag = Flag{Name: "all-agents", Help: "the sessions of every configured agent"}
+	bothErasFlag  = Flag{Name: "both-eras", Help: "also what the other era holds, where both hold sessions; each part is marked with its era, and what both have is shown once"}
 	storeFlag     = Flag{Name: "store", Value: "PATH", Help: "the sessions in this sessions.json or openclaw-agent.sqlite"}
 )
 

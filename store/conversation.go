@@ -52,6 +52,11 @@ const Current = "current"
 // InDatabase tells whether the rows are those of a database.
 func (c *Conversation) InDatabase() bool { return c.kept != inFile }
 
+// Same tells whether two are the same transcript in the same place.
+func (c *Conversation) Same(o *Conversation) bool {
+	return c.Path == o.Path && c.kept == o.kept && (c.kept == inFile || c.ID == o.ID && c.archive == o.archive)
+}
+
 // Plain tells whether the conversation is a file of lines, which can be read
 // from its end.
 func (c *Conversation) Plain() bool { return c.kept == inFile && !c.expand && !c.Missing }

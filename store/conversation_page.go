@@ -2,9 +2,11 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
+	"iter"
 	"os"
 	"slices"
 
@@ -23,6 +25,8 @@ type Part struct {
 
 	Long  int // rows above this size in bytes are not read; 0 means LongRow, less than 0 none
 	Bytes int // the newest of such rows that together have this size; 0: whatever it is
+
+	ByTime bool // conversations that do not follow each other: messages stand by their times, and of copies that in the last one counts
 
 	Around string // the message with this id, and Limit ones on either side of it; "": the newest
 
@@ -117,7 +121,11 @@ func ReadPart(ctx context.Context, all []*Conversation, want Part) (*Page, error
 func Walk(ctx context.Context, all []*Conversation, want Part, f func(Message) error) (*Page, error) {
 	p := &Page{}
 	r := partReader{page: p, want: want, several: len(all) > 1, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}}
-	for _, c := range all {
+	survey := slices.Clone(all)
+	if want.ByTime {
+		slices.Reverse(survey)
+	}
+	for _, c := range survey {
 		err := r.survey(ctx, c)
 		if err != nil && (ctx.Err() != nil || len(all) == 1) {
 			return nil, err
@@ -131,6 +139,9 @@ func Walk(ctx context.Context, all []*Conversation, want Part, f func(Message) e
 	}
 	if want.Branch != "" && !r.branch {
 		return nil, &NoBranch{want.Branch, r.tips}
+	}
+	if want.ByTime {
+		r.byTime()
 	}
 	p.Total = len(r.spots)
 	p.Offset = min(want.Offset, p.Total)
@@ -174,7 +185,8 @@ type spot struct {
 	ms     int64
 	anchor bool // the message of Part.Around
 	event  int64
-	spoken bool // by a user or an assistant; told of rows of databases alone, where a reset may keep such rows
+	same   uint64 // of copies in other conversations; 0: it has no id, or there are no others
+	spoken bool   // by a user or an assistant; told of rows of databases alone, where a reset may keep such rows
 }
 
 type partReader struct {
@@ -194,7 +206,6 @@ func (r *partReader) survey(ctx context.Context, c *Conversation) error {
 	s := transcript.Scanner{Tree: &tree, Report: func(f transcript.Finding) { r.found(c, f) }}
 	var spots []spot
 	compactions := map[int]bool{}
-	repeats := map[int]bool{}
 	err := c.Scan(ctx, &s, func(row *transcript.Row) error {
 		talk := span.KindOf(row.Message) == span.Object
 		if !talk && row.Kind != transcript.Compaction || row.Err != nil || row.Blank {
@@ -203,11 +214,11 @@ func (r *partReader) survey(ctx context.Context, c *Conversation) error {
 		if !talk {
 			compactions[row.Line] = true
 		}
-		if r.several && r.repeated(row) {
-			repeats[row.Line] = true
-		}
 		ms, _ := row.Time()
 		at := spot{of: c, at: row.Place, ms: ms, event: c.event, anchor: r.want.Around != "" && string(row.ID) == r.want.Around}
+		if r.several && row.ID != nil {
+			at.same = r.identity(row)
+		}
 		if c.Rules == transcript.DatabaseRules {
 			role := transcript.Role(row.Message)
 			at.spoken = role == "user" || role == "assistant"
@@ -221,7 +232,7 @@ func (r *partReader) survey(ctx context.Context, c *Conversation) error {
 	spots = r.choose(&tree, spots, compactions)
 	for _, at := range spots {
 		switch {
-		case repeats[at.at.Line]:
+		case r.repeated(at.same):
 			r.page.Repeats++
 		case (r.want.Since != 0 || r.want.Before != 0) && (at.ms == 0 || at.ms < r.want.Since || r.want.Before != 0 && at.ms >= r.want.Before):
 			r.page.Outside++
@@ -235,24 +246,46 @@ func (r *partReader) survey(ctx context.Context, c *Conversation) error {
 	return nil
 }
 
-// repeated tells whether an older conversation has the row, and notes it. Rows
-// without an id repeat nothing. An id of eight digits is not enough to tell
-// rows of a long history apart, so the time counts as well.
-func (r *partReader) repeated(row *transcript.Row) bool {
-	if row.ID == nil {
-		return false
-	}
+// identity is the same for copies of a row, and not 0. An id of eight digits is
+// not enough to tell rows of a long history apart, so the time counts as well.
+func (r *partReader) identity(row *transcript.Row) uint64 {
 	var h maphash.Hash
 	h.SetSeed(r.seed)
 	_, _ = h.Write(row.ID)
 	_ = h.WriteByte(0)
 	_, _ = h.Write(row.Stamp)
-	sum := h.Sum64()
-	if _, ok := r.seen[sum]; ok {
-		return true
+	return max(1, h.Sum64())
+}
+
+// repeated tells whether a conversation before has shown the message, and notes
+// it.
+func (r *partReader) repeated(same uint64) bool {
+	if same == 0 {
+		return false
 	}
-	r.seen[sum] = struct{}{}
-	return false
+	_, ok := r.seen[same]
+	r.seen[same] = struct{}{}
+	return ok
+}
+
+// byTime puts the messages of all conversations in the order of their times.
+// One without a time stands behind the one before it.
+func (r *partReader) byTime() {
+	at := make([]int64, len(r.spots))
+	order := make([]int, len(r.spots))
+	for i := range r.spots {
+		s := &r.spots[i]
+		order[i], at[i] = i, s.ms
+		if i > 0 && r.spots[i-1].of == s.of { // within one, the order of writing holds
+			at[i] = max(at[i], at[i-1])
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(at[a], at[b]) })
+	spots := make([]spot, len(order))
+	for i, from := range order {
+		spots[i] = r.spots[from]
+	}
+	r.spots = spots
 }
 
 // found counts and locates what cannot be read. Other findings are none of a
@@ -325,24 +358,47 @@ func (r *partReader) choose(tree *transcript.Tree, spots []spot, compactions map
 	return out
 }
 
-// give passes the messages from start to end on.
+// give passes the messages from start to end on. Each conversation is read
+// once, also where their messages alternate.
 func (r *partReader) give(ctx context.Context, start, end int, f func(Message) error) error {
 	wanted := r.spots[start:end]
-	seq := start
-	for len(wanted) > 0 {
-		c, n := wanted[0].of, 1
-		for n < len(wanted) && wanted[n].of == c {
-			n++
+	of := map[*Conversation][]spot{}
+	for _, s := range wanted {
+		of[s.of] = append(of[s.of], s)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	next := map[*Conversation]func() (Message, error, bool){}
+	for seq, s := range wanted {
+		pull := next[s.of]
+		if pull == nil {
+			var stop func()
+			pull, stop = iter.Pull2(func(yield func(Message, error) bool) {
+				enough := false
+				err := s.of.fetch(ctx, of[s.of], r.head, func(m Message) error {
+					if enough = !yield(m, nil); enough {
+						return transcript.ErrStop
+					}
+					return nil
+				})
+				if err != nil && !enough {
+					yield(Message{}, err)
+				}
+			})
+			defer stop()
+			next[s.of] = pull
 		}
-		err := c.fetch(ctx, wanted[:n], r.head, func(m Message) error {
-			seq++
-			m.Seq = seq
-			return f(m)
-		})
+		m, err, ok := pull()
 		if err != nil {
 			return err
 		}
-		wanted = wanted[n:]
+		if !ok {
+			return fmt.Errorf("%s: rows went away while it was read; try again", s.of)
+		}
+		m.Seq = start + seq + 1
+		if err := f(m); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -32,6 +32,8 @@ type Volume struct {
 	Era   Era
 	Row   *Row // the session that it belongs to; nil where no row says so
 
+	beside bool // it is of a store that OpenClaw does not read
+
 	rank  int // of copies of one entry, that in the volume of the least rank counts
 	order int // in the list that is worked on
 }
@@ -44,6 +46,9 @@ const (
 	Earlier    = "earlier"
 )
 
+// Beside tells whether a volume is of an era that OpenClaw does not read.
+func (v *Volume) Beside() bool { return v.beside || v.Row != nil && v.Row.sessions.Beside }
+
 // Copy tells whether a volume holds what another one holds too, as a rule.
 func (v *Volume) Copy() bool { return v.rank >= rankImported }
 
@@ -51,6 +56,7 @@ const (
 	rankCurrent = iota
 	rankArchive
 	rankUnlinked
+	rankBeside
 	rankImported
 	rankCheckpoint
 )
@@ -82,6 +88,11 @@ func ReadCorpus(ctx context.Context, c *config.Config, opened []*Sessions) *Corp
 		b.directory(s)
 		b.putAway(s)
 	}
+	for _, v := range b.Volumes {
+		if v.Beside() && v.rank < rankBeside {
+			v.rank = rankBeside
+		}
+	}
 	slices.SortStableFunc(b.Volumes, func(x, y *Volume) int {
 		return cmp.Or(cmp.Compare(x.rank, y.rank), y.At.Compare(x.At), strings.Compare(x.Path, y.Path), strings.Compare(x.ID, y.ID))
 	})
@@ -98,20 +109,12 @@ type gatherer struct {
 // stores adds a store and the one of its other era.
 func (b *gatherer) stores(ctx context.Context, s *Sessions) {
 	b.Stores = append(b.Stores, s)
-	o := s.Other
-	if o == nil || o.Rows == 0 {
-		return
-	}
-	t := Target{Agent: s.Agent, Databases: []string{o.Path}, Named: true}
-	if o.Era == FileEra {
-		t = Target{Agent: s.Agent, Index: o.Path, Named: true}
-	}
-	other, err := Open(ctx, b.config, t)
-	if err != nil {
+	switch other, err := s.OtherEra(ctx); {
+	case err != nil:
 		b.Problems = append(b.Problems, err)
-		return
+	case other != nil:
+		b.Stores = append(b.Stores, other)
 	}
-	b.Stores = append(b.Stores, other)
 }
 
 func (b *gatherer) file(v *Volume) {
@@ -162,7 +165,7 @@ func (b *gatherer) database(ctx context.Context, s *Sessions) {
 		rows[s.Rows[i].Key] = &s.Rows[i]
 	}
 	add := func(v *Volume, key string) {
-		v.Key, v.Path, v.Agent, v.Era, v.Row, v.Rules = key, s.Path, s.Agent, SQLiteEra, rows[key], transcript.DatabaseRules
+		v.Key, v.Path, v.Agent, v.Era, v.Row, v.Rules, v.beside = key, s.Path, s.Agent, SQLiteEra, rows[key], transcript.DatabaseRules, s.Beside
 		b.Volumes = append(b.Volumes, v)
 	}
 	for _, w := range windows {

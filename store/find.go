@@ -54,11 +54,7 @@ func Elsewhere(ctx context.Context, c *config.Config, agent string, all []*Sessi
 	var targets []Target
 	for _, s := range all {
 		if o := s.Other; o != nil && o.Rows != 0 {
-			t := Target{Agent: s.Agent, Databases: []string{o.Path}, Named: true}
-			if o.Era == FileEra {
-				t = Target{Agent: s.Agent, Index: o.Path, Named: true}
-			}
-			targets = append(targets, t)
+			targets = append(targets, o.target(s.Agent))
 		}
 	}
 	for _, t := range append(targets, StrangerTargets(c)...) {

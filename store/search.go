@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -20,6 +21,7 @@ type Search struct {
 	Since  int64                      // only what was written from then on, epoch ms; 0: whenever
 	Limit  int                        // how many hits to keep, the newest ones; 0: all
 	First  bool                       // one hit of a volume will do
+	Both   bool                       // what only the other era holds is a hit too; else it is counted
 	Done   func(bytes, volumes int64) // how far it is; called from several goroutines; may be nil
 }
 
@@ -44,6 +46,8 @@ type Found struct {
 	Copies  int   // further copies of them
 	Untimed int   // left out because Since was asked for and they have no time
 	Volumes map[*Volume]bool
+	Other   int // entries that hold the needle in the era that OpenClaw does not read, and there alone; hits if Both
+	Others  map[*Volume]bool
 	Bytes   int64 // that were looked at
 	Failed  []error
 	Unread  map[*Volume]bool // those that could not be read to their end
@@ -66,9 +70,9 @@ func (q *Search) Run(ctx context.Context, volumes []*Volume) (*Found, error) {
 
 // merge puts together what the workers have found.
 func (q *Search) merge(takers []taker) *Found {
-	all := &Found{Volumes: map[*Volume]bool{}, Unread: map[*Volume]bool{}}
+	all := &Found{Volumes: map[*Volume]bool{}, Others: map[*Volume]bool{}, Unread: map[*Volume]bool{}}
 	best := top{limit: q.Limit, at: map[uint64]int{}}
-	seen, lines := map[uint64]bool{}, 0
+	seen, others, lines := map[uint64]bool{}, map[uint64]bool{}, 0
 	for _, x := range takers {
 		w := x.(*searcher)
 		all.Bytes += w.f.Bytes
@@ -81,14 +85,30 @@ func (q *Search) merge(takers []taker) *Found {
 		for v := range w.f.Unread {
 			all.Unread[v] = true
 		}
+		for v := range w.f.Others {
+			all.Others[v] = true
+		}
 		for h := range w.seen {
 			seen[h] = true
+		}
+		for h := range w.others {
+			others[h] = true
 		}
 		for _, h := range w.top.hits {
 			best.add(h)
 		}
 	}
-	all.Hits, all.Total, all.Copies = best.hits, len(seen), lines-len(seen)
+	for h := range others {
+		if !seen[h] {
+			all.Other++
+		}
+	}
+	if q.Both {
+		all.Total = all.Other
+		maps.Copy(all.Volumes, all.Others)
+	}
+	all.Hits, all.Total = best.hits, all.Total+len(seen)
+	all.Copies = lines - all.Total
 	slices.SortStableFunc(all.Hits, func(a, b Hit) int { return newest(&a, &b) })
 	slices.SortFunc(all.Failed, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return all
@@ -110,14 +130,18 @@ type searching struct {
 // A searcher is one worker.
 type searcher struct {
 	*searching
-	top   top
-	seen  map[uint64]bool
-	lines int // that hold the needle, copies included
-	f     Found
+	top    top
+	seen   map[uint64]bool
+	others map[uint64]bool // of the era that OpenClaw does not read
+	lines  int             // that hold the needle, copies included
+	f      Found
 }
 
 func (s *searching) start() taker {
-	return &searcher{searching: s, top: top{limit: s.Limit, at: map[uint64]int{}}, seen: map[uint64]bool{}, f: Found{Volumes: map[*Volume]bool{}, Unread: map[*Volume]bool{}}}
+	return &searcher{
+		searching: s, top: top{limit: s.Limit, at: map[uint64]int{}}, seen: map[uint64]bool{}, others: map[uint64]bool{},
+		f: Found{Volumes: map[*Volume]bool{}, Others: map[*Volume]bool{}, Unread: map[*Volume]bool{}},
+	}
 }
 
 func (w *searcher) fresh() taker { return w.start() }
@@ -133,12 +157,14 @@ func (w *searcher) take(x taker) {
 	for v := range o.f.Volumes {
 		w.f.Volumes[v] = true
 	}
+	maps.Copy(w.f.Others, o.f.Others)
 	for v := range o.f.Unread {
 		w.f.Unread[v] = true
 	}
 	for h := range o.seen {
 		w.seen[h] = true
 	}
+	maps.Copy(w.others, o.others)
 	for _, h := range o.top.hits {
 		w.top.add(h)
 	}
@@ -176,16 +202,22 @@ func (w *searcher) line(i int, line []byte, at, seq int64) error {
 		h.At = 0
 	}
 	if w.Since > 0 && h.At < w.Since {
-		if h.At == 0 {
+		if h.At == 0 && (w.Both || !v.Beside()) {
 			w.f.Untimed++
 		}
 		return nil
 	}
-	w.lines++
-	w.f.Volumes[v] = true
 	h.hash = identity(w.seed, &e, line)
-	w.seen[h.hash] = true
-	if w.top.wants(&h) {
+	if v.Beside() {
+		w.others[h.hash], w.f.Others[v] = true, true
+	} else {
+		w.seen[h.hash], w.f.Volumes[v] = true, true
+	}
+	shown := w.Both || !v.Beside()
+	if shown {
+		w.lines++
+	}
+	if shown && w.top.wants(&h) {
 		var p transcript.Passage
 		var start, end int
 		if err == nil {

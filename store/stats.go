@@ -21,6 +21,7 @@ import (
 type Count struct {
 	Since, Until int64          // only answers from then on, and before then, epoch ms; 0: whenever
 	Zone         *time.Location // of days
+	Both         bool           // what only the other era holds is counted with the rest; else in Spending.Other
 	Done         func(bytes, volumes int64)
 }
 
@@ -61,11 +62,13 @@ type Group struct {
 	Name string // "" for what is not known
 	Spent
 	Volume *Volume // one of the session's, in a list of sessions
+	Eras   []Era   // in which the answers are
 }
 
 // Spending is what was found.
 type Spending struct {
 	Total                                 Spent
+	Other                                 Spent   // answers that only the era holds which OpenClaw does not read; in Total if Both
 	Days, Models, Agents, Kinds, Sessions []Group // days in order, the others the costliest first
 	Repeats                               int     // answers that copies repeat: they were counted once
 	Outside                               int     // answers that Since and Until leave out
@@ -207,11 +210,14 @@ func (a *accountant) line(i int, line []byte, at, _ int64) error {
 	if u.Cost.Known {
 		r.cost = u.Cost.N
 	}
-	a.ofVolume(i).add(&r)
+	counts := a.Both || !a.volumes[i].Beside()
+	if counts {
+		a.ofVolume(i).add(&r)
+	}
 	if a.Since > 0 && r.at < a.Since || a.Until > 0 && (r.at >= a.Until || r.at == 0) {
-		a.outside++
-		if r.at == 0 {
-			a.untimed++
+		if counts {
+			a.outside++
+			a.untimed += b2i(r.at == 0)
 		}
 		return nil
 	}
@@ -233,8 +239,9 @@ func (c *reckoning) merge(takers []taker) *Spending {
 		s.Own[c.volumes[i]] = own
 	}
 	s.Used = len(sum.own)
+	beside := func(a *answer) bool { return c.volumes[a.order].Beside() }
 	slices.SortFunc(sum.answers, func(a, b answer) int {
-		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.order, b.order))
+		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(b2i(beside(&a)), b2i(beside(&b))), cmp.Compare(a.order, b.order))
 	})
 	g := groups{}
 	once := sum.answers[:0]
@@ -251,6 +258,11 @@ func (c *reckoning) merge(takers []taker) *Spending {
 	})
 	for i := range once {
 		r, v := &once[i], c.volumes[once[i].order]
+		if beside(r) {
+			if s.Other.add(r); !c.Both {
+				continue
+			}
+		}
 		s.Total.add(r)
 		day, kind := "", ""
 		if r.at > 0 {
@@ -266,11 +278,10 @@ func (c *reckoning) merge(takers []taker) *Spending {
 		if session == "" {
 			session = v.ID
 		}
-		g.add("day", day, r, nil)
-		g.add("model", c.names[r.model], r, nil)
-		g.add("agent", v.Agent, r, nil)
-		g.add("kind", kind, r, nil)
-		g.add("session", session, r, v)
+		for _, x := range [][2]string{{"day", day}, {"model", c.names[r.model]}, {"agent", v.Agent}, {"kind", kind}} {
+			g.add(x[0], x[1], r, nil, v.Era)
+		}
+		g.add("session", session, r, v, v.Era)
 	}
 	s.Days, s.Models, s.Agents, s.Kinds, s.Sessions = g.list("day"), g.list("model"), g.list("agent"), g.list("kind"), g.list("session")
 	slices.SortFunc(s.Days, func(a, b Group) int { return cmp.Compare(a.Name, b.Name) })
@@ -279,7 +290,7 @@ func (c *reckoning) merge(takers []taker) *Spending {
 
 type groups map[string]map[string]*Group
 
-func (g groups) add(by, name string, r *answer, v *Volume) {
+func (g groups) add(by, name string, r *answer, v *Volume, era Era) {
 	if g[by] == nil {
 		g[by] = map[string]*Group{}
 	}
@@ -289,6 +300,9 @@ func (g groups) add(by, name string, r *answer, v *Volume) {
 		g[by][name] = x
 	}
 	x.add(r)
+	if !slices.Contains(x.Eras, era) {
+		x.Eras = append(x.Eras, era)
+	}
 }
 
 func (g groups) list(by string) (all []Group) {

@@ -5,7 +5,7 @@
 // file name alone (spec/sqlite-store.md 0 and 1.5): a database counts when it
 // has session tables. Where both hold sessions the database is what OpenClaw
 // reads from 2026.7.2 on, so it is opened, and the other is counted in Other.
-// They are never merged.
+// They are never merged, but OtherEra opens the other one too.
 package store
 
 import (
@@ -49,6 +49,7 @@ type Sessions struct {
 	Skipped []Skipped
 	Schema  agentdb.Schema // of the database, in the SQLite era
 	Other   *Other         // the other era, where it holds sessions too
+	Beside  bool           // it is not what OpenClaw reads, but its other era
 
 	Quarantine string // why OpenClaw refuses to open the database; "" for no reason
 	Text       []byte // the whole store, in the file era

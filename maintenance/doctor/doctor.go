@@ -22,6 +22,8 @@ package doctor
 import (
 	"fmt"
 	"strings"
+
+	"oc/store"
 )
 
 // A Severity says how bad a finding is.
@@ -96,8 +98,9 @@ type Finding struct {
 	Code     Code
 	Severity Severity
 	Subject
-	Evidence    []string // facts, a sentence each; never what was said in a session, never a secret
-	Consequence string   // why it matters
+	Era         store.Era // of the store or transcript that it is about; "" where it is of none
+	Evidence    []string  // facts, a sentence each; never what was said in a session, never a secret
+	Consequence string    // why it matters
 	Remedy      Remedy
 	Command     string // what to do
 	More        int    // how many like it in the same file are not listed

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 type Options struct {
 	Config  *config.Config
 	Targets []store.Target
+	Both    bool // look at the store of the era that OpenClaw does not read too, where there is one
 	State   bool // look at the installation as a whole too: its configuration, its signal log
 	Only    []Code
 	Deep    bool // read transcripts whole, not their ends alone, and check databases on a copy
@@ -56,7 +58,11 @@ type exam struct {
 func Examine(ctx context.Context, o Options) (*Report, error) {
 	x := newExam(ctx, o)
 	for _, t := range o.Targets {
-		x.sites = append(x.sites, x.visit(t))
+		s := x.visit(t)
+		x.sites = append(x.sites, s)
+		if other := s.other(); o.Both && other != nil {
+			x.sites = append(x.sites, other)
+		}
 	}
 	x.measure()
 	if err := x.look(); err != nil {
@@ -133,7 +139,21 @@ func (x *exam) find(f Finding) {
 	if f.Command == "" && f.Remedy != None {
 		f.Command = c.Command
 	}
+	f.Era = x.eraOf(&f)
 	x.report.Findings = append(x.report.Findings, f)
+}
+
+// eraOf is the era of what a finding is about; "" where it is of none.
+func (x *exam) eraOf(f *Finding) store.Era {
+	for _, s := range x.sites {
+		switch {
+		case f.File == s.path || f.File == "" && f.Store == s.path && f.Store != "":
+			return s.era
+		case f.File != "" && filepath.Dir(f.File) == s.dir:
+			return store.FileEra
+		}
+	}
+	return ""
 }
 
 func (x *exam) nowMs() float64 { return float64(x.Now.UnixMilli()) }

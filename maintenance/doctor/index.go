@@ -99,7 +99,7 @@ func (x *exam) index(s *site) {
 	if s.indexErr != nil && s.database == nil {
 		x.badIndex(s)
 	}
-	if s.listErr != nil {
+	if s.listErr != nil && s.alone {
 		x.find(Finding{Code: IndexUnreadable, Subject: s.at(s.dir), Evidence: []string{"the directory cannot be listed: " + reason(s.listErr)}})
 	}
 	i := s.live()

@@ -20,6 +20,7 @@ type site struct {
 	path       string // of the store that OpenClaw reads, or would
 	dir        string // of the transcripts
 	alone      bool   // no site before has this directory
+	beside     *site  // the store of the other era, where that is looked at too
 
 	// index is the sessions.json; nil where there is none, or none that is fit.
 	index    *maintenance.Snapshot
@@ -131,6 +132,19 @@ func (x *exam) readDatabase(s *site) {
 			s.indexErr = nil // archives and the like lie beside a database too
 		}
 	}
+}
+
+// other is the index beside a database as a site of its own, as a release of
+// the file era sees it; nil where there is none. What is in the directory both
+// have in common.
+func (s *site) other() *site {
+	if s.database == nil || s.indexErr == nil && (s.index == nil || len(s.index.Rows) == 0) {
+		return nil
+	}
+	o := *s
+	o.era, o.path, o.database, o.databaseErr, o.alone, o.configured = store.FileEra, s.Index, nil, nil, false, true
+	s.beside = &o
+	return &o
 }
 
 // live is the index, where it is what OpenClaw reads; nil where it reads a

@@ -199,16 +199,27 @@ func (x *exam) transcripts(s *site) {
 			x.report.Partly.Bytes += j.size
 		}
 		x.aboutRow(j)
-		if j.key != "" {
-			if s.seen == nil {
-				s.seen = map[string]*seen{}
-			}
-			s.seen[j.key] = &seen{prompt: j.look.prompt, cost: j.look.cost, priced: j.look.priced, part: j.part}
+		switch {
+		case s.database == nil:
+			s.learn(j)
+		case s.beside != nil:
+			s.beside.learn(j)
 		}
 	}
 	if x.looksFor(SharedPrefix) {
 		x.prefixes(s, jobs)
 	}
+}
+
+// learn keeps what a transcript tells of the tokens of the row that names it.
+func (s *site) learn(j *job) {
+	if j.key == "" {
+		return
+	}
+	if s.seen == nil {
+		s.seen = map[string]*seen{}
+	}
+	s.seen[j.key] = &seen{prompt: j.look.prompt, cost: j.look.cost, priced: j.look.priced, part: j.part}
 }
 
 // tell adds the findings of a job.

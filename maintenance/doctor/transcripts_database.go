@@ -41,7 +41,9 @@ func (x *exam) windows(s *site) {
 			return x.ctx.Err()
 		})
 		for i := range jobs {
-			x.tell(&jobs[i])
+			if x.tell(&jobs[i]); all[at+i].Current {
+				s.learn(&jobs[i])
+			}
 		}
 	}
 	if err != nil && x.ctx.Err() == nil {

@@ -17,11 +17,18 @@ const behind = 3_600_000
 
 // aboutRow compares a transcript with the row that names it.
 func (x *exam) aboutRow(j *job) {
-	if j.key == "" || j.s.live() == nil {
+	s := j.s
+	if s.beside != nil {
+		s = s.beside
+	}
+	if j.key == "" || s.live() == nil {
 		return
 	}
-	r, _ := j.s.index.Row(j.key)
-	f := Finding{Subject: Subject{Agent: j.s.Agent, Store: j.s.path, File: j.path, Byte: -1, Key: j.key, ID: r.ID}}
+	r, ok := s.index.Row(j.key)
+	if !ok {
+		return
+	}
+	f := Finding{Subject: Subject{Agent: s.Agent, Store: s.path, File: j.path, Byte: -1, Key: j.key, ID: r.ID}}
 	if id := j.look.headerID; id != "" && r.ID != "" && !strings.EqualFold(id, r.ID) {
 		f.Code, f.Line, f.Evidence = TranscriptOtherID, 1, []string{fmt.Sprintf("the header says %s, the row %s", id, r.ID)}
 		x.find(f)

@@ -20,6 +20,7 @@ type Mark struct {
 	Time int64 // of the row, epoch ms; 0 if it is not known
 	Seq  int
 	Of   string // the session id of the transcript, where there are several; "" says nothing
+	Era  string // of the store, where a history is of both eras; "" says nothing
 
 	// What release 2026.9.6 adds: where the row stood in its database, and who sent a message as an object.
 	Source string // of the transcript, as OpenClaw names it to its clients; "" leaves out Event
@@ -70,6 +71,9 @@ func (m Mark) place(note *object) {
 	if m.Of != "" {
 		note.setText("ofSessionId", m.Of)
 	}
+	if m.Era != "" {
+		note.setText("era", m.Era)
+	}
 }
 
 // Compaction is the message that a history has in place of a compaction.
@@ -105,7 +109,7 @@ func Oversized(message []byte, at int64) []byte {
 		o.set("timestamp", span.AppendFloat(nil, float64(at)))
 	}
 	o.set("content", []byte(`[{"type":"text","text":"`+Omitted+`"}]`))
-	for _, name := range [...]string{"id", "seq", "idempotencyKey", "transcriptPosition"} {
+	for _, name := range [...]string{"id", "seq", "idempotencyKey", "transcriptPosition", "era"} {
 		if raw := span.Path(message, "__openclaw", name); raw != nil {
 			note.set(name, raw)
 		}
