@@ -31,12 +31,15 @@ func sessionsCompact() *Command {
 			"extract quotes requests, decisions, open items, rules and identifiers. exec:COMMAND runs a command, its words parted by blanks, without a shell: it gets a JSON document with instructions, " +
 			"previousSummary and conversation on its standard input, and writes the summary to its standard output. openai:URL#MODEL asks an endpoint that speaks as OpenAI's does, Ollama and llama.cpp " +
 			"among them; its key is OC_PROVIDER_KEY.\n\n" +
+			"With --successor the session goes on in a new transcript under a new id, which has the summary and what is kept, without what the summary stands for, as OpenClaw's truncateAfterCompaction makes it; the one so far " +
+			"stays as it is, and a checkpoint of the row names it.\n\n" +
 			"Secrets are masked before anybody gets to read the conversation, and in the summary. --max-lines needs no summary: it cuts off all lines but the first and the last. The transcript stays as it " +
 			"is where anything fails, where it is in use, and where it was written in the last five minutes. oc undo takes it back. While a gateway of this state lives it is asked to do it, with the session's own model.",
 		Flags: slices.Concat([]Flag{
 			{Name: "max-lines", Value: "N", Help: "keep the first line and the last N-1, and summarise nothing", Takes: "a positive whole number", Check: isPositive},
 			{Name: "keep-recent-tokens", Value: "N", Help: "about how much of the end is kept as it is; 0: nothing but the summary", Takes: "a whole number, 0 or more; the configuration's is else taken, or 20000", Check: IsWhole},
 			{Name: "provider", Value: "WHO", Help: "who writes the summary; may be repeated", Takes: "extract, exec:COMMAND or openai:URL#MODEL", Check: isProvider, Repeatable: true},
+			{Name: "successor", Help: "go on in a new transcript, and leave this one as it is"},
 			{Name: "raw", Help: "mask nothing: providers and the summary get secrets as they are"},
 			{Name: "show-plan", Help: "show what a provider would get, and change nothing"},
 		}, slices.DeleteFunc(slices.Clone(verbFlags), func(f Flag) bool { return f.Name == yesFlag.Name })),
@@ -88,8 +91,8 @@ type compacted struct {
 }
 
 func compactSession(ctx context.Context, c *Call) error {
-	if c.Given("max-lines") && (c.Given("keep-recent-tokens") || c.Given("provider") || c.Bool("show-plan")) {
-		return Usagef("--max-lines cuts off lines and summarises nothing; leave out --keep-recent-tokens, --provider and --show-plan")
+	if c.Given("max-lines") && (c.Given("keep-recent-tokens") || c.Given("provider") || c.Bool("show-plan") || c.Bool("successor")) {
+		return Usagef("--max-lines cuts off lines and summarises nothing; leave out --keep-recent-tokens, --provider, --successor and --show-plan")
 	}
 	if err := c.keeps(); err != nil {
 		return err
@@ -162,11 +165,18 @@ func compactSession(ctx context.Context, c *Call) error {
 		for _, note := range x.short.Notes {
 			c.Warnf("%s", note)
 		}
-		row, err := x.short.Row(uuid.NewString()[:8], c.Now())
+		id := uuid.NewString()[:8]
+		row, err := x.short.Row(id, c.Now())
 		if err != nil {
 			return Failf("%s: %w; nothing was changed", x.of.Path, err)
 		}
 		x.plan.Content = store.Appended(x.of.Path, row)
+		if next := x.plan.Successor; next != nil {
+			next.Before, next.Summary, next.Leaf, next.Row = x.short.Before(), x.short.Summary, x.short.Leaf(), id
+			if x.plan.Content, err = x.short.Successor(row, next.ID, c.Now()); err != nil {
+				return Failf("%s: %w; nothing was changed", x.of.Path, err)
+			}
+		}
 		x.plan.Tokens, x.plan.Known = x.short.After()
 	}
 	x.via = viaLocal
@@ -182,7 +192,7 @@ func (c *Call) compactVerb() verb {
 	v := verb{past: "compacted", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 		return maintenance.ShortenElsewhere(s, keys[0], lines == 0, c.Now())
 	}, ask: func(k asked) gateway.Request { return gateway.Compact{Key: k.key, Agent: k.agent, MaxLines: lines} }}
-	for _, flag := range []string{"provider", "keep-recent-tokens", "raw"} {
+	for _, flag := range []string{"provider", "keep-recent-tokens", "successor", "raw"} {
 		if c.Given(flag) {
 			v.ask, v.closed = nil, "it compacts with its own model and settings, not with --"+flag
 		}
@@ -215,6 +225,9 @@ func (x *compacted) prepare(ctx context.Context, c *Call, cfg *config.Config) (e
 		return err
 	}
 	summarised, kept := x.short.Messages()
+	if c.Bool("successor") {
+		x.plan.Successor = &maintenance.Successor{ID: uuid.NewString(), Checkpoint: uuid.NewString()}
+	}
 	x.plan.Summary, x.plan.Reason = true, fmt.Sprintf("%s summarised, %d stay", plural(summarised, "message is", "messages are"), kept)
 	wait := time.Duration(x.settings.TimeoutSecond * float64(time.Second))
 	for _, word := range c.Strings("provider") {
@@ -278,6 +291,14 @@ func (c *Call) reportCompact(ctx context.Context, x *compacted, dry bool) error 
 
 // archived is where the transcript as it was lies.
 func (x *compacted) archived() string {
+	if made := x.created(); made == "" || x.plan.Successor == nil {
+		return made
+	}
+	return x.of.Path
+}
+
+// created is the file that came to be.
+func (x *compacted) created() string {
 	if x.done == nil {
 		return ""
 	}
@@ -349,6 +370,12 @@ func (x *compacted) document(ctx context.Context, c *Call, p *span.Printer, dry 
 	}
 	if x.done != nil {
 		optional(p, "archived", x.archived())
+		if next := x.plan.Successor; next != nil {
+			p.Key("successor").Object()
+			p.Key("sessionId").String(next.ID)
+			p.Key("sessionFile").String(x.created())
+			p.End()
+		}
 		if !dry {
 			p.Key("via").String(viaLocal)
 		}
@@ -412,7 +439,12 @@ func (x *compacted) text(ctx context.Context, c *Call, dry bool) error {
 			fact("Written by", "%s", who)
 		}
 	}
-	fact(map[bool]string{true: "Would save", false: "Saved as"}[dry], "%s", baseOf(x.archived()))
+	if x.plan.Successor != nil {
+		fact(map[bool]string{true: "Would go on in", false: "Goes on in"}[dry], "%s", baseOf(x.created()))
+		fact("Stays", "%s, as it is", baseOf(x.archived()))
+	} else {
+		fact(map[bool]string{true: "Would save", false: "Saved as"}[dry], "%s", baseOf(x.archived()))
+	}
 	out.Facts(facts...)
 	if c.Bool("show-plan") && x.short != nil {
 		out.Printf("\nInstructions:\n")

@@ -139,6 +139,71 @@ func TestCompact(t *testing.T) {
 	}
 }
 
+// With --successor the session goes on in a new transcript, in which the model sees the same; the old one stays as it is, is named by a
+// checkpoint, and comes back with undo.
+func TestCompactSuccessor(t *testing.T) {
+	state, sessions, env := longTalk(t, `{}`, invoices(20)...)
+	before := kept(t, state)
+	old, err := os.ReadFile(filepath.Join(sessions, longTalkID+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--state-dir", state, "sessions", "compact", "cron:x", "--keep-recent-tokens", "400", "--successor"}
+	whole := tree(t, state)
+	if a := ocRun(t, state, env, append(args, "--dry-run")...); a.exit != ExitDone || tree(t, state) != whole || !strings.Contains(a.out, "Would go on in  2026-09-21T14-13-20-000Z_") {
+		t.Fatalf("dry run: exit %d, %s\n%s", a.exit, a.errout, a.out)
+	}
+	a := ocRun(t, state, env, append(args, "--json")...)
+	var d struct {
+		TokensAfter, Kept int
+		Archived          string
+		Successor         struct{ SessionID, SessionFile string }
+	}
+	if err := json.Unmarshal([]byte(a.out), &d); err != nil || a.exit != ExitDone {
+		t.Fatalf("exit %d, %v: %s%s", a.exit, err, a.errout, a.out)
+	}
+	now, err := os.ReadFile(filepath.Join(sessions, longTalkID+".jsonl"))
+	if err != nil || string(now) != string(old) || d.Archived != filepath.Join(sessions, longTalkID+".jsonl") {
+		t.Errorf("the old transcript: %v, archived as %s", err, d.Archived)
+	}
+	text, err := os.ReadFile(d.Successor.SessionFile)
+	if err != nil || filepath.Base(d.Successor.SessionFile) != "2026-09-21T14-13-20-000Z_"+d.Successor.SessionID+".jsonl" {
+		t.Fatalf("%v: %s", err, d.Successor.SessionFile)
+	}
+	for _, not := range []string{"Please ship invoice 3 of", `"id":"m10"`} {
+		if strings.Contains(string(text), not) && !strings.Contains(string(text), "- \""+not) {
+			t.Errorf("%q is in the new transcript", not)
+		}
+	}
+	if !strings.HasPrefix(string(text), `{"type":"session","version":3,"id":"`+d.Successor.SessionID+`","timestamp":"2026-09-21T14:13:20.000Z","cwd":"/srv/demo","parentSession":"`+d.Archived+`"}`+"\n") {
+		t.Errorf("the header: %.300s", text)
+	}
+	row := rowsOf(t, sessions)["agent:main:cron:x"]
+	for _, want := range []string{
+		`"sessionId":"` + d.Successor.SessionID + `"`, `"sessionFile":"` + d.Successor.SessionFile + `"`, `"usageFamilyKey":"agent:main:cron:x"`,
+		`"usageFamilySessionIds":["` + longTalkID + `","` + d.Successor.SessionID + `"]`, `"preCompaction":{"sessionId":"` + longTalkID + `","sessionFile":"` + d.Archived + `","leafId":"m79"}`, `"compactionCount":2`,
+	} {
+		if !strings.Contains(row, want) {
+			t.Errorf("%s is not in the row %s", want, row)
+		}
+	}
+	// The last answer before what is kept and its result stay too, as with OpenClaw, and are counted.
+	if a := ocRun(t, state, env, "--state-dir", state, "sessions", "context", "cron:x", "--json"); !strings.Contains(a.out, fmt.Sprintf(`"messages": %d,`, d.Kept+3)) || !strings.Contains(a.out, fmt.Sprintf(`"estimatedTokens": %d,`, d.TokensAfter)) {
+		t.Errorf("context: %s", a.out)
+	}
+	// A cleanup does not take the old transcript for one that nobody needs.
+	if a := ocRun(t, state, env, "--state-dir", state, "sessions", "cleanup", "--dry-run", "--json"); a.exit != ExitDone || strings.Contains(a.out, longTalkID+".jsonl") {
+		t.Errorf("cleanup: exit %d %s%s", a.exit, a.errout, a.out)
+	}
+	calm(t, sessions)
+	if a := ocRun(t, state, env, "--state-dir", state, "undo"); a.exit != ExitDone {
+		t.Fatalf("undo: %s", a.errout)
+	}
+	if now := kept(t, state); !slices.Equal(now, before) {
+		t.Errorf("after undo:\n%s\nwant\n%s", strings.Join(now, "\n"), strings.Join(before, "\n"))
+	}
+}
+
 // A second compaction goes on from the summary of the first, and lists the files of both.
 func TestCompactTwice(t *testing.T) {
 	state, sessions, env := longTalk(t, `{}`, invoices(20)...)

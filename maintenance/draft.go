@@ -28,7 +28,8 @@ type draft struct {
 	mends map[int]string
 	notes []string // what is to be known of what was asked
 	puts  []Action // rows that change for another reason, and new ones
-	added int      // of them new
+	holds []held
+	added int // of them new
 
 	protected []Protected
 	shown     map[int]bool // rows that are in protected
@@ -169,7 +170,7 @@ func (d *draft) stayed() []Protected {
 
 // plan puts the draft in the order of applying.
 func (d *draft) plan() *Plan {
-	p := &Plan{Agent: d.s.Agent, Store: d.s.Store, Mode: d.p.Mode, Now: d.at, Protected: d.stayed(), Problems: slices.Concat(d.s.Problems, d.notes)}
+	p := &Plan{Agent: d.s.Agent, Store: d.s.Store, Mode: d.p.Mode, Now: d.at, Protected: d.stayed(), Problems: slices.Concat(d.s.Problems, d.notes), holds: d.holds}
 	p.Actions = make([]Action, 0, len(d.order)+len(d.mends)+len(d.puts)+len(d.files)+1)
 	for _, i := range d.order {
 		r := &d.s.Rows[i]

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,8 +21,13 @@ const mostLocks = 512
 // that no turn begins in one meanwhile. One that somebody else has got by now
 // is a journal.ErrChanged: the plan is made again and leaves it. Where a
 // directory goes with all that is in it no lock can be put into it.
-func (w *Worker) guard(steps []journal.Step) func() (func(), error) {
+//
+// So are those that the plan is made from and leaves as they are, which must be what they were.
+func (w *Worker) guard(steps []journal.Step, holds []held) func() (func(), error) {
 	var all []string
+	for _, h := range holds {
+		all = append(all, h.path)
+	}
 	for i := range steps {
 		s := &steps[i]
 		if s.Kind == journal.RemoveDir {
@@ -58,6 +64,12 @@ func (w *Worker) guard(steps []journal.Step) func() (func(), error) {
 				held = append(held, h)
 			}
 		}
+		for _, h := range holds {
+			if info, err := os.Lstat(h.path); err != nil || !os.SameFile(info, h.info) || info.Size() != h.info.Size() || !info.ModTime().Equal(h.info.ModTime()) {
+				release()
+				return nil, fmt.Errorf("%s was written meanwhile: %w", h.path, journal.ErrChanged)
+			}
+		}
 		return release, nil
 	}
 }
@@ -76,8 +88,14 @@ func guarded(s *journal.Step) string {
 }
 
 // unlock removes the locks that runs which were cut short have left behind.
-func unlock(all []journal.Recovery) {
+func unlock(all []journal.Recovery, home string) {
 	for _, r := range all {
+		facts := FactsOf(r.Run, home)
+		for _, rel := range facts.Held {
+			if filepath.IsLocal(rel) {
+				lock.Abandon(filepath.Join(filepath.Dir(facts.Store), filepath.FromSlash(rel)))
+			}
+		}
 		if slices.ContainsFunc(r.Run.Steps, func(s journal.Step) bool { return s.Kind == journal.RemoveDir }) {
 			continue
 		}

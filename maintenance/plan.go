@@ -90,6 +90,13 @@ type Plan struct {
 	Before, After map[jsonfile.Class]store.Amount
 
 	preview, run Summary
+	holds        []held
+}
+
+// held is a transcript that the plan is made from and leaves as it is: nobody may write it meanwhile.
+type held struct {
+	path string
+	info fs.FileInfo
 }
 
 // Empty tells that applying the plan would change nothing.

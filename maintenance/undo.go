@@ -56,7 +56,8 @@ func (p *Past) Group() string { return cmp.Or(p.Facts.Group, p.ID) }
 // Recover finishes or rolls back what was cut short of the runs that are kept
 // with those of a store; when dry it only says so.
 func (w *Worker) Recover(ctx context.Context, store string, dry bool) ([]journal.Recovery, error) {
-	j, err := w.Journal(cmp.Or(store, w.Config.StorePath(w.Config.DefaultAgent())))
+	store = cmp.Or(store, w.Config.StorePath(w.Config.DefaultAgent()))
+	j, err := w.Journal(store)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func (w *Worker) Recover(ctx context.Context, store string, dry bool) ([]journal
 		return j.Foresee()
 	}
 	all, err := j.Recover(ctx)
-	unlock(all)
+	unlock(all, Home(w.Config, store))
 	return all, err
 }
 

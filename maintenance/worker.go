@@ -47,13 +47,14 @@ const DefaultKeep = 7 * 24 * time.Hour
 
 // Facts are what a run's manifest says of it for people and later commands.
 type Facts struct {
-	Command string `json:"command"`
-	Group   string `json:"group,omitempty"` // the first run of the same command; "" for that run itself
-	Agent   string `json:"agent"`
-	Store   string `json:"store"`         // its path; in the manifest from the journal's home where it lies in it
-	Rows    int    `json:"rows"`          // that were dropped or written
-	Files   int    `json:"files"`         // that were moved or removed
-	Via     string `json:"via,omitempty"` // "gateway" where one made the change; "": oc did
+	Command string   `json:"command"`
+	Group   string   `json:"group,omitempty"` // the first run of the same command; "" for that run itself
+	Agent   string   `json:"agent"`
+	Store   string   `json:"store"`          // its path; in the manifest from the journal's home where it lies in it
+	Rows    int      `json:"rows"`           // that were dropped or written
+	Files   int      `json:"files"`          // that were moved or removed
+	Held    []string `json:"held,omitempty"` // transcripts that stay and are locked meanwhile, from the store's directory
+	Via     string   `json:"via,omitempty"`  // "gateway" where one made the change; "": oc did
 }
 
 // FactsOf reads what a manifest kept in home says; the zero Facts where it says nothing.
@@ -208,7 +209,7 @@ func (w *Worker) Apply(ctx context.Context, t store.Target, p *Policy, make func
 	if d.Recovered, err = j.Recover(ctx); err != nil {
 		return d, fmt.Errorf("finish an earlier run: %w", err)
 	}
-	unlock(d.Recovered)
+	unlock(d.Recovered, Home(w.Config, t.Index))
 	for try := 1; ; try++ {
 		if err := w.plan(ctx, d, t, p, make); err != nil || d.Plan.Empty() {
 			return d, err
@@ -283,6 +284,11 @@ func (w *Worker) facts(p *Plan) Facts {
 	if rel, err := filepath.Rel(Home(w.Config, p.Store), realPath(p.Store)); err == nil && filepath.IsLocal(rel) {
 		f.Store = filepath.ToSlash(rel)
 	}
+	for _, h := range p.holds {
+		if rel, err := filepath.Rel(filepath.Dir(p.Store), h.path); err == nil {
+			f.Held = append(f.Held, filepath.ToSlash(rel))
+		}
+	}
 	return f
 }
 
@@ -307,7 +313,7 @@ func (w *Worker) run(ctx context.Context, j *journal.Journal, d *Done, steps []j
 	if err != nil {
 		return err
 	}
-	d.Run, err = j.Apply(ctx, journal.Plan{Facts: said, Purge: w.Purge, Steps: steps, Progress: w.Progress, Guard: w.guard(steps)})
+	d.Run, err = j.Apply(ctx, journal.Plan{Facts: said, Purge: w.Purge, Steps: steps, Progress: w.Progress, Guard: w.guard(steps, d.Plan.holds)})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +33,7 @@ type Shortening struct {
 	Notes   []string          // what went wrong on the way, or was mended
 
 	tokens        int // of the summary
+	beside        int // of what stays though it is summarised
 	failed        int // providers
 	first         string
 	read, changed []string
@@ -125,12 +128,15 @@ func (x *Shortening) Before() int { return x.Estimate }
 
 // After is how full it is with the summary; ok is false where the estimate contradicts what was reported, so that nothing is known.
 func (x *Shortening) After() (n int, ok bool) {
-	n = x.tokens + x.kept()
+	n = x.tokens + x.beside + x.kept()
 	if x.Reported > 0 {
 		return n, n <= x.Estimate
 	}
 	return n, float64(n) <= 1.1*float64(x.Estimate)
 }
+
+// Leaf is the id of the row that the conversation ends with; "" for none.
+func (x *Shortening) Leaf() string { return x.tree.Leaf() }
 
 // A Summarizer has a summary written.
 type Summarizer struct {
@@ -427,22 +433,97 @@ func Appended(path string, line []byte) func(io.Writer) error {
 			return err
 		}
 		defer file.Close()
-		n, err := io.Copy(w, file)
+		t, err := longer(file, line)
 		if err != nil {
 			return err
 		}
-		end := []byte{'\n'}
-		if n > 0 {
-			if _, err := file.ReadAt(end, n-1); err != nil {
-				return err
-			}
-		}
-		if end[0] != '\n' {
-			line = append([]byte{'\n'}, line...)
-		}
-		_, err = w.Write(append(line, '\n'))
+		_, err = io.Copy(w, io.MultiReader(io.NewSectionReader(file, 0, t.size), bytes.NewReader(t.line), strings.NewReader("\n")))
 		return err
 	}
+}
+
+// tailed is a file and a line behind it, without its line break.
+type tailed struct {
+	file *os.File
+	size int64
+	line []byte // with a line break in front, where the file does not end with one
+}
+
+func longer(file *os.File, line []byte) (*tailed, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	t := &tailed{file, info.Size(), line}
+	end := []byte{'\n'}
+	if t.size > 0 {
+		if _, err := file.ReadAt(end, t.size-1); err != nil {
+			return nil, err
+		}
+	}
+	if end[0] != '\n' {
+		t.line = append([]byte{'\n'}, line...)
+	}
+	return t, nil
+}
+
+// ReadAt reads from either. No row lies in both.
+func (t *tailed) ReadAt(b []byte, at int64) (int, error) {
+	if at < t.size {
+		return t.file.ReadAt(b, at)
+	}
+	return bytes.NewReader(t.line).ReadAt(b, at-t.size)
+}
+
+// Successor is the content of the transcript that goes on where this one was compacted (see compaction.Rotation), with a new session id.
+// row is what Row gave; nothing else may be asked of the Shortening afterwards. The error is that of a transcript that cannot be rotated.
+func (x *Shortening) Successor(row []byte, id string, now time.Time) (func(io.Writer) error, error) {
+	file, err := os.Open(x.Of.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	t, err := longer(file, row)
+	if err != nil {
+		return nil, err
+	}
+	e, err := transcript.Parse(row)
+	if err != nil {
+		return nil, err
+	}
+	x.tree.Add(&e, transcript.Place{Offset: t.size + int64(len(t.line)-len(row)), Size: len(row)})
+	r, err := compaction.Rotate(x.tree, transcript.Load(t))
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range r.Beside {
+		x.beside += int(x.Branch[i].Tokens)
+	}
+	var old []byte
+	err = new(transcript.Scanner).Read(file, func(r *transcript.Row) error {
+		if r.Err == nil && r.Kind == transcript.Header && r.ID != nil {
+			old = bytes.Clone(r.Raw)
+			return transcript.ErrStop
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	header := compaction.Header(old, id, x.Of.Path, now)
+	return func(w io.Writer) error {
+		file, err := os.Open(x.Of.Path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		t.file = file
+		out := bufio.NewWriterSize(w, 64<<10)
+		if err := r.Write(out, header); err != nil {
+			return err
+		}
+		return out.Flush()
+	}, nil
 }
 
 // Stat is the file of the conversation as it stands: what a change of it is made from. It must be Plain.
