@@ -25,6 +25,7 @@ func all() *Command {
 			repairs(),
 			subagents(),
 			gatewayCommands(),
+			databases(),
 			undo(),
 			signalLog(),
 			completion(),

@@ -33,6 +33,9 @@ const (
 	newest = 23
 )
 
+// Newest is the schema of 2026.9.6, the newest that oc knows.
+const Newest = newest
+
 // Schema is what a database says of itself.
 type Schema struct {
 	UserVersion int    // PRAGMA user_version
@@ -73,12 +76,21 @@ type DB struct {
 // if the file changed while it was read without a lock. The error is ErrNoSessions, ErrOdd, a *Foreign, a *sqlfile.Error or f's.
 func Read(ctx context.Context, path string, f func(db *DB) error) error {
 	return sqlfile.Read(ctx, path, func(tx *sqlfile.Tx) error {
-		db := &DB{tx: tx, path: path}
-		if err := db.detect(); err != nil {
+		db, err := Within(tx, path)
+		if err != nil {
 			return err
 		}
 		return f(db)
 	})
+}
+
+// Within is the database at path in a snapshot that is there already. The errors are those of Read.
+func Within(tx *sqlfile.Tx, path string) (*DB, error) {
+	db := &DB{tx: tx, path: path}
+	if err := db.detect(); err != nil {
+		return nil, err
+	}
+	return db, nil
 }
 
 // Detect tells what a database is. The errors are those of Read.

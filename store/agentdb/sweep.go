@@ -96,6 +96,25 @@ func (db *DB) Waiting() (all []Archive, keys []string, err error) {
 	return all, keys, err
 }
 
+// Filed are the transcripts whose bytes are, or may be, in files: the cold ones, and the archived ones.
+func (db *DB) Filed() (cold []Cold, archives []Archive, err error) {
+	if cold, err = db.cold("", nil); err != nil {
+		return nil, nil, err
+	}
+	const table = "session_transcript_archives"
+	has, err := db.tx.Columns(table)
+	if err != nil || !has["archive_name"] || !has["archive_blob"] || !has["published_at"] {
+		return cold, nil, err
+	}
+	err = db.tx.Each("SELECT session_id, archive_name, octet_length(archive_blob), published_at FROM "+table, func(r *sqlfile.Row) error {
+		a := Archive{SessionID: r.Text(0), Name: r.Text(1), Published: !r.Null(3)}
+		a.Bytes, _ = r.Int(2)
+		archives = append(archives, a)
+		return nil
+	})
+	return cold, archives, err
+}
+
 // Sweep calls f for the events of the windows whose session ids lie from first to last, cold ones included, in the
 // order of session ids and of writing. Their times are not read, and a Line lasts until f returns. A cold archive that
 // cannot be read is one event with its *ColdError as Damage. Like [DB.Events] it may give something void.

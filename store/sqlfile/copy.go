@@ -71,9 +71,12 @@ func copyFiles(ctx context.Context, was files, to, path string, cost *Cost) erro
 	if err := was.settle(ctx); err != nil {
 		return err
 	}
-	suffixes := []string{"", "-wal"}
-	if was.hot {
-		suffixes = []string{"", "-journal"}
+	suffixes := []string{""}
+	switch {
+	case was.hot:
+		suffixes = append(suffixes, "-journal")
+	case was.wal.size > 0:
+		suffixes = append(suffixes, "-wal")
 	}
 	var drafts []*draft
 	defer func() {
@@ -97,7 +100,7 @@ func copyFiles(ctx context.Context, was files, to, path string, cost *Cost) erro
 		case readErr != nil && was.same() != nil:
 			return errMoved
 		case readErr != nil:
-			return &Error{Path: path, Doing: "copy", Err: readErr, Detail: "its log can only be read from a private copy: " + readErr.Error()}
+			return &Error{Path: path, Doing: "copy", Err: readErr, Detail: "a private copy is needed to read it: " + readErr.Error()}
 		}
 	}
 	if err := was.same(); err != nil {

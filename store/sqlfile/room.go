@@ -120,15 +120,32 @@ func stateTree(database string) string {
 	return dir
 }
 
+// CopyRoom says where a private copy of a database would be made, and how many bytes it takes.
+func CopyRoom(path string) (dir string, bytes int64, err error) {
+	real, err := resolve(path)
+	if err != nil {
+		return "", 0, err
+	}
+	was, err := look(real)
+	if err != nil {
+		return "", 0, wrap(path, "read", err)
+	}
+	dir, err = roomBase(real)
+	return dir, copyBytes(was), err
+}
+
+func copyBytes(was files) int64 {
+	if was.hot {
+		return was.main.size + was.jr.size
+	}
+	return was.main.size + was.wal.size
+}
+
 // noRoom is the error of a copy that cannot be made. What it comes from is told but not handed on: that a directory for
 // temporary files is missing must not be taken for a database that is.
 func noRoom(path string, was files, err error) error {
-	size := was.main.size + was.wal.size
-	if was.hot {
-		size = was.main.size + was.jr.size
-	}
 	return &Error{
 		Path: path, Doing: "read", Kind: ErrNoRoom,
-		Detail: fmt.Sprintf("its log can only be read from a copy: %v; set TMPDIR to a directory with room for %d MB that can be written to", err, size>>20+1),
+		Detail: fmt.Sprintf("a copy is needed to read it: %v; set TMPDIR to a directory with room for %d MB that can be written to", err, copyBytes(was)>>20+1),
 	}
 }

@@ -81,6 +81,24 @@ const (
 // Errors are an [*Error] for the file (errors.Is: [ErrBusy], [ErrCorrupt], [ErrNotDatabase], [ErrNoRoom],
 // fs.ErrNotExist, fs.ErrPermission), the context's error, or f's own.
 func Read(ctx context.Context, path string, f func(tx *Tx) error) error {
+	return read(ctx, path, readOnce, f)
+}
+
+// ReadCopy is Read from a private copy, whatever lies beside the file: for a look that takes so long that a writer would
+// feel it, or that is to be of nothing that others have open. [CopyRoom] says beforehand what that takes.
+func ReadCopy(ctx context.Context, path string, f func(tx *Tx) error) error {
+	return read(ctx, path, func(ctx context.Context, real, path string, _ int, cost *Cost, f func(*Tx) error) error {
+		was, err := look(real)
+		if err != nil {
+			return wrap(path, "read", err)
+		}
+		return readCopy(ctx, was, path, cost, f)
+	}, f)
+}
+
+type attempt func(ctx context.Context, real, path string, moved int, cost *Cost, f func(*Tx) error) error
+
+func read(ctx context.Context, path string, once attempt, f func(tx *Tx) error) error {
 	real, err := resolve(path)
 	if err != nil {
 		return err
@@ -92,7 +110,7 @@ func Read(ctx context.Context, path string, f func(tx *Tx) error) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, maxPause) {
 		cost.Attempts++
 		began := time.Now() // how long a lock kept us waiting; no time that anyone is told
-		err := readOnce(ctx, real, path, moved, &cost, f)
+		err := once(ctx, real, path, moved, &cost, f)
 		switch {
 		case again(err) && ctx.Err() != nil:
 			return ctx.Err()
