@@ -50,12 +50,12 @@ func (tx *Tx) Shape() (s Shape, err error) {
 		return s, err
 	}
 	s.Vacuum = [...]string{"none", "full", "incremental"}[min(max(mode, 0), 2)]
-	s.Ahead, err = tx.ahead()
+	s.Ahead, err = tx.logsAhead()
 	return s, err
 }
 
-// ahead looks at the header's own word: the engine calls the journal of an immutable file one of another kind.
-func (tx *Tx) ahead() (bool, error) {
+// logsAhead looks at the header's own word: the engine calls the journal of an immutable file one of another kind.
+func (tx *Tx) logsAhead() (bool, error) {
 	version, _, err := tx.Text("SELECT hex(substr(data, 19, 1)) FROM sqlite_dbpage WHERE pgno = 1")
 	return version == "02", err
 }
