@@ -42,7 +42,8 @@ func fixOf(c Code) fix {
 		return fix{Preview, (*repair).endRun}
 	case UnlinkedHistory:
 		return fix{Preview, (*repair).adopt}
-	case Code(transcript.OrphanParent), Code(transcript.DuplicateSame), Code(transcript.OpenCall), Code(transcript.LostResult):
+	case Code(transcript.OrphanParent), Code(transcript.Cycle), Code(transcript.FirstKept), Code(transcript.DuplicateSame), Code(transcript.OpenCall), Code(transcript.LostResult),
+		Code(transcript.NoHeader), Code(transcript.BadHeader), Code(transcript.BadImage):
 		return fix{Preview, (*repair).transcript}
 	}
 	return fix{}
@@ -208,13 +209,13 @@ func mend(ctx context.Context, o Options, t *store.Target, w *maintenance.Worker
 			}
 		}
 		r.settle()
-		refused := r.heal()
+		stays := r.heal()
 		out.Findings = slices.DeleteFunc(out.Findings, func(f Finding) bool {
-			why := refused[f.File]
-			if why != nil {
-				out.Left = append(out.Left, Left{f, why.Error()})
+			why := stays(f)
+			if why != "" {
+				out.Left = append(out.Left, Left{f, why})
 			}
-			return why != nil
+			return why != ""
 		})
 		return r.m.Plan(), ctx.Err()
 	}

@@ -29,22 +29,60 @@ import (
 // one before it gives, and what they do. Lines that no splice touches keep
 // their bytes (spec/transcript.md 1.6 to 1.9 and 8).
 type cure struct {
-	path   string
-	wants  map[transcript.Code]bool
-	met    map[transcript.Code]bool // what was found at first
-	now    time.Time
+	path  string
+	wants map[transcript.Code]bool
+	met   map[transcript.Code]bool // what was found at first
+	now   time.Time
+
+	session func() (string, error) // the id of the session that the transcript is of
+	cwd     string                 // for a header that is missing
+
 	layers [][]maintenance.Splice
 	did    []string
 
 	text io.ReaderAt // the transcript as mended so far
 	size int64
 	left []transcript.Finding // what stays
+
+	declined map[refusal]string // what cannot be mended, and why
+	became   map[uint64]uint64  // messages that are others now, by their marks as heard has them
+}
+
+// What tells the mark of a message on the branch from that of the same message
+// in the context.
+const (
+	inBranch  = 0
+	inContext = 1
+)
+
+// A refusal is of one finding: its code and the id of its entry. One without an
+// entry is of all findings with the code.
+type refusal struct {
+	code transcript.Code
+	id   string
+}
+
+// decline notes that a finding stays.
+func (c *cure) decline(code transcript.Code, id, why string) {
+	if c.declined == nil {
+		c.declined = map[refusal]string{}
+	}
+	c.declined[refusal{code, id}] = why
+}
+
+// refused says why a finding stays; "" where it does not.
+func (c *cure) refused(code transcript.Code, id string) string {
+	if why := c.declined[refusal{code, id}]; why != "" {
+		return why
+	}
+	return c.declined[refusal{code, ""}]
 }
 
 // curable are the codes of what a cure mends.
 var curable = []transcript.Code{
 	transcript.NULTail, transcript.TornTail, transcript.OrphanParent, transcript.DuplicateSame, transcript.OpenCall, transcript.LostResult,
 	transcript.NUL, transcript.NotJSON, transcript.NotObject, transcript.BOM, transcript.LateHeader, transcript.NoMessage, transcript.BadRole,
+	transcript.NoHeader, transcript.BadHeader, transcript.Cycle, transcript.FirstKept, transcript.BadImage,
 }
 
 // diagnose reads the transcript as it is now.
@@ -60,74 +98,121 @@ func (c *cure) diagnose() (found []transcript.Finding, tree *transcript.Tree, er
 }
 
 // work finds what mends the transcript, layer by layer, and proves it: what was
-// to be mended is gone, and no message that could be reached is lost.
+// to be mended is gone, and no message that could be reached is lost. What
+// would still be there afterwards is left as it is, and all else is mended.
 func (c *cure) work(f *os.File, size int64) error {
-	c.text, c.size = f, size
+	for {
+		c.text, c.size, c.layers, c.did = f, size, nil, nil
+		again, err := c.once()
+		if err != nil || !again {
+			return err
+		}
+	}
+}
+
+// rounds is how often the steps are gone through: what one mends can show what
+// another is for, such as a message of nobody behind NUL bytes.
+const rounds = 3
+
+// once is one try. again says that something was declined, so that the next try
+// does without it.
+func (c *cure) once() (again bool, err error) {
 	found, tree, err := c.diagnose()
 	if err != nil {
-		return err
+		return false, err
 	}
-	c.met = map[transcript.Code]bool{}
-	for _, x := range found {
-		c.met[x.Code] = true
+	if c.met == nil {
+		c.met = map[transcript.Code]bool{}
+		for _, x := range found {
+			c.met[x.Code] = true
+		}
 	}
 	before, err := c.heard(tree)
 	if err != nil {
-		return err
+		return false, err
 	}
-	for _, step := range []func([]transcript.Finding, *transcript.Tree) ([]edit, error){c.lines, c.doubles, c.parents, c.results} {
-		edits, err := step(found, tree)
-		if err != nil {
-			return err
-		}
-		if len(edits) == 0 {
-			continue
-		}
-		if err := c.layer(edits); err != nil {
-			return err
-		}
-		if found, tree, err = c.diagnose(); err != nil {
-			return err
+	steps := []func([]transcript.Finding, *transcript.Tree) ([]edit, error){c.lines, c.headers, c.doubles, c.kept, c.parents, c.images, c.results}
+	for round, idle := 0, false; round < rounds && !idle; round++ {
+		idle = true
+		for _, step := range steps {
+			edits, err := step(found, tree)
+			if err != nil {
+				return false, err
+			}
+			if len(edits) == 0 {
+				continue
+			}
+			idle = false
+			if err := c.layer(edits); err != nil {
+				return false, err
+			}
+			if found, tree, err = c.diagnose(); err != nil {
+				return false, err
+			}
 		}
 	}
 	for _, x := range found {
-		if c.wants[x.Code] && len(c.layers) > 0 {
-			return fmt.Errorf("line %d would still be %s afterwards", x.At.Line, x.Code)
+		if c.wants[x.Code] && len(c.layers) > 0 && c.refused(x.Code, x.ID) == "" {
+			c.decline(x.Code, "", fmt.Sprintf("line %d would still be %s afterwards", x.At.Line, x.Code))
+			c.wants[x.Code], again = false, true
 		}
 	}
-	c.left = found
+	for _, x := range found {
+		if aboutLinks[x.Code] && !c.met[x.Code] && !again {
+			return false, fmt.Errorf("line %d would be %s afterwards, which it is not now", x.At.Line, x.Code)
+		}
+	}
+	if c.left = found; again {
+		return true, nil
+	}
 	after, err := c.heard(tree)
 	if err != nil {
-		return err
+		return false, err
 	}
 	lost := 0
 	for m := range before {
-		if !after[m] {
+		if now, changed := c.became[m]; !after[m] && !(changed && after[now]) {
 			lost++
 		}
 	}
 	if lost > 0 {
-		return fmt.Errorf("%d messages that are in the conversation would not be in it afterwards", lost)
+		return false, fmt.Errorf("%d messages that are in the conversation would not be in it afterwards", lost)
 	}
-	return nil
+	return false, nil
 }
 
-// heard are the messages of the conversation, by their hash, without those of
-// nobody.
+// heard are the messages of the conversation, and those of it that the model
+// sees, by their marks and without those of nobody.
 func (c *cure) heard(tree *transcript.Tree) (map[uint64]bool, error) {
 	branch, _ := tree.Branch()
 	load := transcript.Load(c.text)
-	out := make(map[uint64]bool, len(branch))
-	for _, at := range branch {
-		e, err := load(at)
+	out, at := make(map[uint64]bool, len(branch)), make(map[int64]uint64, len(branch))
+	for _, place := range branch {
+		e, err := load(place)
 		if err != nil {
 			return nil, err
 		}
 		if e.Kind == transcript.Message && span.Trim(transcript.Role(e.Message)) != "" {
-			out[maphash.Bytes(seed, e.Message)] = true
+			at[place.Offset] = markOf(e.ID, e.Message)
+			out[at[place.Offset]^inBranch] = true
+		}
+	}
+	seen, err := tree.Context(load)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range seen.Messages {
+		if mark, ok := at[s.Offset]; ok {
+			out[mark^inContext] = true
 		}
 	}
 	return out, nil
+}
+
+// markOf is a hash of a message and the id of its entry: people say the same
+// thing twice.
+func markOf(id, message []byte) uint64 {
+	return maphash.Bytes(seed, id) ^ maphash.Bytes(seed, message)
 }
 
 // An edit is what becomes of one line.
@@ -184,7 +269,7 @@ func (c *cure) each(row func(*transcript.Row) error) error {
 // lines mends what is wrong with single lines: what cannot be read goes, and
 // what hung on a message that nobody can read hangs on what was before it,
 // which OpenClaw's own repair forgets.
-func (c *cure) lines(found []transcript.Finding, _ *transcript.Tree) (edits []edit, err error) {
+func (c *cure) lines(found []transcript.Finding, tree *transcript.Tree) (edits []edit, err error) {
 	bad := map[int64]transcript.Code{}
 	for _, f := range found {
 		switch f.Code {
@@ -240,22 +325,14 @@ func (c *cure) lines(found []transcript.Finding, _ *transcript.Tree) (edits []ed
 		case transcript.BadRole:
 			e.drop, e.says = true, fmt.Sprintf("line %d, a message of nobody, goes, as OpenClaw drops it before the next run", r.Line)
 		default:
-			if r.Blank || r.Err != nil || !r.Parent.OK() {
+			if r.Blank || r.Err != nil {
 				return nil
 			}
-			to, moved := r.Parent, false
-			for range len(above) + 1 {
-				up, gone := above[string(to.ID)]
-				if !to.OK() || !gone {
-					break
-				}
-				to, moved = up, true
+			raw, says, err := c.relinked(r, above, tree)
+			if err != nil || says == "" {
+				return err
 			}
-			if !moved {
-				return nil
-			}
-			e.raw = withParent(r.Raw, string(to.ID), to.OK())
-			e.says = fmt.Sprintf("line %d hangs on what was before the row that goes", r.Line)
+			e.raw, e.says = raw, says
 		}
 		edits = append(edits, e)
 		return nil
@@ -319,37 +396,6 @@ func (c *cure) doubles(found []transcript.Finding, tree *transcript.Tree) (edits
 		}
 	}
 	return edits, nil
-}
-
-// parents hangs rows whose parent is not there on the entry before them.
-func (c *cure) parents(found []transcript.Finding, tree *transcript.Tree) (edits []edit, err error) {
-	orphans := map[int64]bool{}
-	for _, f := range found {
-		if f.Code == transcript.OrphanParent && c.wants[f.Code] {
-			orphans[f.At.Offset] = true
-		}
-	}
-	if len(orphans) == 0 {
-		return nil, nil
-	}
-	last := ""
-	err = c.each(func(r *transcript.Row) error {
-		if r.Blank || r.Err != nil || r.ID == nil {
-			return nil
-		}
-		if orphans[r.Offset] {
-			said := "begins the conversation"
-			if last != "" {
-				said = "hangs on the entry before it, " + last
-			}
-			edits = append(edits, edit{at: r.Place, brk: r.Break, raw: withParent(r.Raw, last, last != ""), says: fmt.Sprintf("line %d, whose parent %s is nowhere, %s", r.Line, r.Parent.ID, said)})
-		}
-		if r.Kind >= transcript.Message && r.Kind <= transcript.SessionInfo && !r.Side {
-			last = string(r.ID)
-		}
-		return nil
-	})
-	return edits, err
 }
 
 // results gives calls without a result one that says so, in the place where it
@@ -437,7 +483,14 @@ func (r *repair) transcript(f Finding) error {
 	}
 	c := r.cures[f.File]
 	if c == nil {
-		c = &cure{path: f.File, wants: map[transcript.Code]bool{}, now: r.x.Now}
+		agent := f.Agent
+		if m := agentsDir.FindStringSubmatch(filepath.Dir(f.File)); agent == "" && m != nil {
+			agent = row.AgentID(m[1])
+		}
+		c = &cure{
+			path: f.File, wants: map[transcript.Code]bool{}, now: r.x.Now,
+			session: func() (string, error) { return sessionID(r.s, f.File) }, cwd: workspace(r.x.Config, agent),
+		}
 		r.cures[f.File] = c
 		r.order = append(r.order, f.File)
 	}
@@ -445,16 +498,24 @@ func (r *repair) transcript(f Finding) error {
 	return nil
 }
 
-// heal puts the noted transcripts into the plan and tells of each that cannot
-// be mended why.
-func (r *repair) heal() (refused map[string]error) {
-	refused = map[string]error{}
+// heal puts the noted transcripts into the plan. What it gives back says of a
+// finding why it stays, "" where it does not.
+func (r *repair) heal() (stays func(Finding) string) {
+	refused := map[string]error{}
 	for _, path := range r.order {
 		if err := r.replace(r.cures[path]); err != nil {
 			refused[path] = err
 		}
 	}
-	return refused
+	return func(f Finding) string {
+		if err := refused[f.File]; err != nil {
+			return err.Error()
+		}
+		if c := r.cures[f.File]; c != nil {
+			return c.refused(transcript.Code(f.Code), f.Entry)
+		}
+		return ""
+	}
 }
 
 func (r *repair) replace(c *cure) error {
@@ -511,6 +572,13 @@ func RepairTranscript(ctx context.Context, o Options, path string, w *maintenanc
 			}
 		}
 		c := r.cures[path]
+		c.session = func() (string, error) {
+			whole, err := maintenance.Take(ctx, o.Config, home, maintenance.Alone(), o.Machine, o.Now)
+			if err != nil { // the name of the file is all there is
+				whole = nil
+			}
+			return sessionID(&site{index: whole}, path)
+		}
 		if err := r.replace(c); err != nil {
 			return nil, err
 		}
@@ -518,7 +586,11 @@ func RepairTranscript(ctx context.Context, o Options, path string, w *maintenanc
 		for _, f := range c.left {
 			k := r.x.checks[Code(f.Code)]
 			x := Finding{Code: k.Code, Severity: k.Severity, Subject: Subject{File: path, Line: f.At.Line, Byte: -1, Entry: f.ID}, Remedy: k.Remedy, Command: k.Command}
-			out.Left = append(out.Left, Left{x, k.Says})
+			why := c.refused(f.Code, f.ID)
+			if why == "" {
+				why = k.Says
+			}
+			out.Left = append(out.Left, Left{x, why})
 		}
 		return r.m.Plan(), ctx.Err()
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"oc/fixtures"
 	"oc/maintenance"
 	"oc/transcript"
 )
@@ -42,7 +43,7 @@ func cured(t testing.TB, text string, codes ...transcript.Code) (string, []strin
 		t.Fatal(err)
 	}
 	defer f.Close()
-	c := &cure{path: path, wants: map[transcript.Code]bool{}, now: now}
+	c := &cure{path: path, wants: map[transcript.Code]bool{}, now: now, session: func() (string, error) { return "t1", nil }, cwd: "/srv/ws"}
 	for _, code := range codes {
 		c.wants[code] = true
 	}
@@ -87,6 +88,46 @@ func TestFixTranscripts(t *testing.T) {
 			lines(append(g[:6:6], answer("f", "e", "k1", "k2"), noResult("repair-ID", "f", "k1"), noResult("repair-ID", "repair-ID", "k2"), said("g", "repair-ID", "user", text("well?")), answer("h", "g"))...),
 			[]Code{"lost-result"},
 		},
+		{
+			"no header", lines(g[1:]...),
+			lines(append([]string{strings.Replace(strings.Replace(talkHead, "10:00", "10:01", 1), `"/w"`, `"/srv/ws"`, 1)}, g[1:]...)...),
+			[]Code{"no-header"},
+		},
+		{
+			"header without an id", lines(append([]string{`{"type":"session","cwd":"/w"}`}, g[1:]...)...),
+			lines(append([]string{`{"type":"session","cwd":"/w","id":"t1","version":3}`}, g[1:]...)...),
+			[]Code{"bad-header"},
+		},
+		{
+			"no header, and entries without ids", lines(unnamed("user", "one"), unnamed("assistant", "two")),
+			lines(`{"type":"session","version":1,"id":"t1","timestamp":"2026-09-20T10:01:00.000Z","cwd":"/srv/ws"}`, unnamed("user", "one"), unnamed("assistant", "two")),
+			[]Code{"no-header"},
+		},
+		{
+			"circle", lines(talkHead, said("a", "c", "user", text("one")), answer("b", "a"), said("c", "b", "user", text("two"))),
+			lines(g[:4]...),
+			[]Code{"cycle"},
+		},
+		{
+			"its own parent", lines(append(g[:3:3], said("c", "c", "user", text("two")), g[4])...),
+			lines(g[:5]...),
+			[]Code{"cycle"},
+		},
+		{
+			"kept from a row that is lost", lines(g[0], g[1], g[2], g[4], compacted("k", "d", "c"), said("e", "k", "user", text("three"))),
+			lines(g[0], g[1], g[2], g[4], compacted("k", "d", "d"), said("e", "k", "user", text("three"))),
+			[]Code{"first-kept-unknown"},
+		},
+		{
+			"kept from a row that is lost, and relinked", lines(g[0], g[1], g[2], g[4], compacted("k", "d", "c"), said("e", "k", "user", text("three"))),
+			lines(g[0], g[1], g[2], answer("d", "b"), compacted("k", "d", "d"), said("e", "k", "user", text("three"))),
+			[]Code{"first-kept-unknown", "orphan-parent"},
+		},
+		{
+			"images", lines(g[0], g[1], said("b", "a", "user", `[{"type":"text", "text":"see"},{"type":"image","mimeType":"image/png","data":"????"},{"type":"image","mimeType":"image/png","data":"`+pixel+`"},{"type":"image","mimeType":"image/png","data":""} ]`), answer("c", "b")),
+			lines(g[0], g[1], said("b", "a", "user", `[{"type":"text", "text":"see"},`+noImage+`,{"type":"image","mimeType":"image/png","data":"`+pixel+`"},`+noImage+` ]`), answer("c", "b")),
+			[]Code{"bad-image"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			state, path := sick(t, c.before)
@@ -107,8 +148,146 @@ func TestFixTranscripts(t *testing.T) {
 			}
 		})
 	}
-	state, _ := sick(t, lines(append(g[:4:4], said("d", "nowhere", "assistant", text("so")))...)+strings.Repeat("\x00", 10))
-	suffer(t, state, "orphan-parent", "nul-tail")
+	for _, c := range []struct {
+		body  string
+		codes []Code
+	}{
+		{lines(append(g[:4:4], said("d", "nowhere", "assistant", text("so")))...) + strings.Repeat("\x00", 10), []Code{"orphan-parent", "nul-tail"}},
+		{lines(append(g[1:4:4], said("d", "d", "user", `[{"type":"image","mimeType":"image/png","data":"????"}]`), compacted("k", "d", "lost"), said("e", "lost", "user", text("two")))...), []Code{"no-header", "cycle", "bad-image"}},
+	} {
+		state, _ := sick(t, c.body)
+		suffer(t, state, c.codes...)
+	}
+}
+
+// pixel is an image.
+const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+
+// unnamed is a message row of version 1, which has no id.
+func unnamed(role, said string) string {
+	return fmt.Sprintf(`{"type":"message","timestamp":"2026-09-20T10:01:00.000Z","message":{"role":%q,"content":%s}}`, role, text(said))
+}
+
+// compacted is a compaction.
+func compacted(id, parent, kept string) string {
+	return fmt.Sprintf(`{"type":"compaction","id":%q,"parentId":%q,"timestamp":"2026-09-20T10:01:00.000Z","summary":"s","firstKeptEntryId":%q,"tokensBefore":9}`, id, parent, kept)
+}
+
+// What cannot be known stays, with the reason, and the rest of the file is mended all the same.
+func TestDeclined(t *testing.T) {
+	g := six()
+	twins := said("b", "c", "user", text("another")) // with the id of a row that has descendants: a circle that no link of its own makes
+	for _, c := range []struct {
+		name, body string
+		code       Code
+		why        string
+	}{
+		{"kept from nowhere", lines(g[0], g[1], g[2], compacted("k", "b", "gone"), said("c", "k", "user", text("two"))), "first-kept-unknown", "nothing tells what was kept"},
+		{"circle by one id for two entries", lines(g[0], g[1], g[2], g[3], twins), "cycle", "would still be cycle"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			state, path := sick(t, c.body+"{torn")
+			aged(t, state)
+			o, w := ward(t, state, nil)
+			m := RepairTranscript(t.Context(), o, path, w, false)
+			if m.Err != nil || m.Done.Run == nil {
+				t.Fatalf("%v", m.Err)
+			}
+			why := ""
+			for _, l := range m.Left {
+				if l.Code == c.code {
+					why += l.Why
+				}
+			}
+			if !strings.Contains(why, c.why) {
+				t.Errorf("left: %+v", m.Left)
+			}
+			if got, err := os.ReadFile(path); err != nil || string(got) != c.body {
+				t.Errorf("%v\n%s", err, got)
+			}
+			o, w = ward(t, state, nil)
+			all, err := Fix(t.Context(), o, []Code{c.code}, w, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range all {
+				if m.Err != nil || m.Done.Run != nil || len(m.Findings) > 0 {
+					t.Errorf("%+v", m)
+				}
+			}
+		})
+	}
+	r := ofTranscript(t, lines(g[0], g[1], g[2], compacted("k", "b", "gone"), said("c", "k", "user", text("two"))))
+	if f := one(t, r, "first-kept-unknown"); f.Remedy != ByHand || f.Command != byHandKept {
+		t.Errorf("%+v", f)
+	}
+	r = ofTranscript(t, lines(g[0], g[1], g[2], g[4], compacted("k", "d", "c")))
+	if f := one(t, r, "first-kept-unknown"); f.Remedy != Preview {
+		t.Errorf("%+v", f)
+	}
+}
+
+// A header that is missing is that of the session: the id is the row's, the directory the agent's.
+func TestHeaderOfTheSession(t *testing.T) {
+	for said, want := range map[string]string{
+		``: "STATE/workspace",
+		`agents: {defaults: {workspace: "/srv/all"}}`:                                        "/srv/all",
+		`agents: {defaults: {workspace: "/srv/all"}, list: [{id: "main", workspace: "/m"}]}`: "/m",
+	} {
+		state := filepath.Join(t.TempDir(), "state")
+		put(t, filepath.Join(state, "openclaw.json"), "{"+said+"}")
+		dir := filepath.Dir(fixtures.Store(state, "main"))
+		path := filepath.Join(dir, "talk.jsonl")
+		put(t, fixtures.Store(state, "main"), `{"agent:main:main":{"sessionId":"s-1","sessionFile":"talk.jsonl","updatedAt":1789990000000}}`)
+		put(t, path, lines(six()[1:]...))
+		aged(t, state)
+		want = fmt.Sprintf(`{"type":"session","version":3,"id":"s-1","timestamp":"2026-09-20T10:01:00.000Z","cwd":%q}`, strings.Replace(want, "STATE", state, 1))
+		o, w := ward(t, state, nil)
+		if m := RepairTranscript(t.Context(), o, path, w, false); m.Err != nil {
+			t.Fatal(m.Err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != lines(append([]string{want}, six()[1:]...)...) {
+			t.Errorf("%v\n%s", err, got)
+		}
+		back(t, state)
+		if _, err := Fix(t.Context(), o, []Code{"no-header"}, w, false); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(got), want+"\n") {
+			t.Errorf("%v\n%s", err, got)
+		}
+	}
+}
+
+// A row that goes takes nothing along that hung on it, was kept from it, or went on from it.
+func TestCureKeepsContext(t *testing.T) {
+	g := six()
+	null := func(id, parent string) string {
+		return strings.Replace(said(id, parent, "null", text("whose?")), `"role":"null"`, `"role":null`, 1)
+	}
+	leaf := func(target string) string {
+		return fmt.Sprintf(`{"type":"leaf","id":"l","parentId":"c","targetId":%s}`, target)
+	}
+	for name, c := range map[string][2]string{
+		"kept from it": {
+			lines(g[0], g[1], g[2], null("x", "b"), null("y", "x"), said("c", "y", "user", text("two")), compacted("k", "c", "x"), said("e", "k", "user", text("three"))),
+			lines(g[0], g[1], g[2], said("c", "b", "user", text("two")), compacted("k", "c", "c"), said("e", "k", "user", text("three"))),
+		},
+		"went on from it": {
+			lines(g[0], g[1], g[2], null("x", "b"), g[3], leaf(`"x"`)), lines(g[0], g[1], g[2], g[3], leaf(`"b"`)),
+		},
+		"went on from the first": {
+			lines(g[0], null("x", ""), g[1], leaf(`"x"`)), lines(g[0], g[1], leaf("null")),
+		},
+	} {
+		got, _, err := cured(t, c[0], transcript.BadRole)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if d := cmp.Diff(strings.Split(c[1], "\n"), strings.Split(got, "\n")); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
 }
 
 // The lines that are mended by repair transcript alone.
@@ -232,13 +411,17 @@ func rolesOf(t *testing.T, text string) map[string]int {
 // finds nothing.
 func TestRandomCures(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		all := []string{talkHead}
+		all := []string{rapid.SampledFrom([]string{talkHead, talkHead, `{"type":"session"}`, "{bad"}).Draw(rt, "head")}
 		ids := []string{""}
 		for i := range rapid.IntRange(0, 12).Draw(rt, "rows") {
 			id := fmt.Sprintf("m%d", i)
 			parent := rapid.SampledFrom(append(ids[max(0, len(ids)-2):], "nowhere", ids[0])).Draw(rt, "parent")
 			var line string
-			switch rapid.IntRange(0, 5).Draw(rt, "kind") {
+			switch rapid.IntRange(0, 7).Draw(rt, "kind") {
+			case 5:
+				line = compacted(id, parent, rapid.SampledFrom(append(ids, "nowhere", fmt.Sprintf("m%d", i+1))).Draw(rt, "kept"))
+			case 6:
+				line = said(id, rapid.SampledFrom([]string{id, fmt.Sprintf("m%d", i+1)}).Draw(rt, "forward"), "user", `[{"type":"image","mimeType":"image/png","data":"`+rapid.SampledFrom([]string{"????", pixel}).Draw(rt, "image")+`"}]`)
 			case 0:
 				line = answer(id, parent, id+"k")
 			case 1:
@@ -261,7 +444,7 @@ func TestRandomCures(t *testing.T) {
 		}
 		text := lines(all...)
 		if rapid.Bool().Draw(rt, "cut") {
-			text = text[:len(text)-rapid.IntRange(1, 20).Draw(rt, "by")]
+			text = text[:max(0, len(text)-rapid.IntRange(1, 20).Draw(rt, "by"))]
 		}
 		text += strings.Repeat("\x00", rapid.IntRange(0, 3).Draw(rt, "nul"))
 		codes := rapid.SliceOfDistinct(rapid.SampledFrom(curable), rapid.ID[transcript.Code]).Draw(rt, "codes")

@@ -41,7 +41,18 @@ const (
 	lineLost  = "OpenClaw passes over the line without a word: what stands in it is not in the conversation any more."
 	refused   = "Providers refuse such a conversation; OpenClaw mends it in memory where it can, at every turn anew."
 	repairOne = "oc repair transcript FILE mends it"
-	byHand    = "oc sessions history KEY --all-branches shows what is there; mend the file while OpenClaw is down"
+	toWait    = "oc doctor --fix, once nobody writes the file"
+
+	// What oc does not do, because the file does not tell what is right.
+	byHandText   = "which characters they were is not in the file: correct the line while OpenClaw is down, if the text is known from elsewhere"
+	byHandRow    = "take the entry out of a backup of the database, if there is one: what stood in it is not in this file"
+	byHandHeader = "with the same id as the first: take the line out while OpenClaw is down; with another: put it and the lines behind it into a file of that name. Which of them belong to whom is not in the file"
+	byHandTwins  = "compare the two lines; while OpenClaw is down give the one that later lines do not mean another id. Which one they mean is not in the file, so that oc does not choose"
+	byHandLeaf   = "nothing, where oc sessions history KEY ends as it should; else name in its targetId the row to go on from, while OpenClaw is down. Where a conversation goes on oc does not choose"
+	byHandRoot   = "nothing, where it was to begin anew; else put the id of the entry before into its parentId while OpenClaw is down. A new beginning looks alike, so that oc does not choose"
+	byHandResult = "nothing, while the provider takes the conversation: OpenClaw leaves the result out of each request; else oc sessions reset KEY. A call that was never written cannot be made up"
+	byHandCall   = "nothing, while the provider takes the conversation; else oc sessions reset KEY. What the call said is not in the file"
+	byHandKept   = "nothing, or oc sessions compact KEY for a summary anew: no row hung on the lost one, so that nothing tells what was kept; oc sessions history KEY shows what came before"
 )
 
 var transcriptFamily = Family{
@@ -60,18 +71,18 @@ var transcriptFamily = Family{
 		},
 		lineCheck(transcript.NotJSON, Error, "a line of a transcript is not JSON", lineLost, repairOne),
 		lineCheck(transcript.NUL, Error, "a line of a transcript holds NUL bytes", lineLost, repairOne),
-		lineCheck(transcript.NULTail, Error, "a transcript ends in NUL bytes alone", "A write was cut short. Some releases refuse the file from then on, others append behind the NUL bytes and lose that line too.", byHand),
-		lineCheck(transcript.TornTail, Warn, "the last line of a transcript is cut", "A write was cut short: that one entry is lost, those before it are whole.", byHand),
+		lineCheck(transcript.NULTail, Error, "a transcript ends in NUL bytes alone", "A write was cut short. Some releases refuse the file from then on, others append behind the NUL bytes and lose that line too.", toWait),
+		lineCheck(transcript.TornTail, Warn, "the last line of a transcript is cut", "A write was cut short: that one entry is lost, those before it are whole.", toWait),
 		lineCheck(transcript.NoBreak, Info, "the last line of a transcript has no line break", "It is whole; the next write puts the line break first.", ""),
 		lineCheck(transcript.NotObject, Error, "a line of a transcript is JSON but no object", lineLost, repairOne),
-		lineCheck(transcript.DamagedRow, Error, "a row of a database cannot be read", "The entry is lost from the conversation.", byHand),
+		lineCheck(transcript.DamagedRow, Error, "a row of a database cannot be read", "The entry is lost from the conversation.", byHandRow),
 		lineCheck(transcript.BOM, Warn, "a transcript begins with a byte order mark", "OpenClaw does not recognise the header behind it and makes a copy of the file at the next start.", repairOne),
 		lineCheck(transcript.CRLF, Info, "a transcript has the line ends of Windows", "OpenClaw reads them like others.", ""),
-		lineCheck(transcript.BadUTF8, Warn, "a line of a transcript is not UTF-8", "The bytes are shown as a replacement character, and are gone when OpenClaw writes the line anew.", byHand),
-		lineCheck(transcript.NoHeader, Error, "a transcript has no header", "OpenClaw takes the whole file for damaged, copies it and begins with a new header.", byHand),
+		lineCheck(transcript.BadUTF8, Warn, "a line of a transcript is not UTF-8", "The bytes are shown as a replacement character, and are gone when OpenClaw writes the line anew.", byHandText),
+		lineCheck(transcript.NoHeader, Error, "a transcript has no header", "OpenClaw takes the whole file for damaged, copies it and begins with a new header.", repairOne),
 		lineCheck(transcript.LateHeader, Warn, "a transcript's header is not its first record", "OpenClaw takes the file for damaged, copies it and writes it anew.", repairOne),
-		lineCheck(transcript.SecondHeader, Warn, "a transcript has more than one header", "Two conversations may have been written into one file; only the first header counts.", byHand),
-		lineCheck(transcript.BadHeader, Error, "a transcript's header has no id", "OpenClaw takes the whole file for damaged, copies it and begins with a new header.", byHand),
+		lineCheck(transcript.SecondHeader, Warn, "a transcript has more than one header", "Two conversations may have been written into one file; only the first header counts.", byHandHeader),
+		lineCheck(transcript.BadHeader, Error, "a transcript's header has no id", "OpenClaw takes the whole file for damaged, copies it and begins with a new header.", repairOne),
 		lineCheck(transcript.OldVersion, Info, "a transcript is of an old version", "OpenClaw rewrites it when it opens it, in a straight line: branches are lost then.", ""),
 		lineCheck(transcript.NewVersion, Warn, "a transcript is of a version that oc does not know", "A newer release wrote it; an older one may misread it.", "do not go back to an older release"),
 		lineCheck(transcript.NoMessage, Error, "a message row holds no message", "OpenClaw fails on it when it builds the context: the session cannot go on.", repairOne),
@@ -79,23 +90,23 @@ var transcriptFamily = Family{
 		lineCheck(transcript.NoID, Info, "an entry has no id", "OpenClaw passes over it.", ""),
 		lineCheck(transcript.BlankUser, Info, "a user's message is blank", "OpenClaw puts a word in its place before a run.", ""),
 		lineCheck(transcript.EmptyFailure, Info, "an answer failed before it said anything", "OpenClaw puts a word in its place before a run.", ""),
-		lineCheck(transcript.BadImage, Warn, "the data of an image is none", "Providers refuse it; OpenClaw puts a text in its place before a run.", byHand),
-		lineCheck(transcript.OrphanParent, Error, "an entry's parent is in no row", "Everything before it is cut off: the model no longer sees it.", byHand),
-		lineCheck(transcript.Cycle, Error, "the parents of an entry lead back to it", "The conversation has no beginning; some of OpenClaw's readers refuse it.", byHand),
-		lineCheck(transcript.DuplicateOther, Error, "two entries have the same id and are not the same", "OpenClaw's readers differ in which of them counts.", byHand),
-		lineCheck(transcript.DuplicateSame, Warn, "an entry stands in the file twice", "One of OpenClaw's views of the tree never ends on it.", byHand),
-		lineCheck(transcript.InvalidLeaf, Warn, "a row that says where the conversation goes on points nowhere", "OpenClaw ignores it and goes on at the last row.", byHand),
-		lineCheck(transcript.SecondRoot, Warn, "a further entry has no parent", "The conversation begins anew there: the model does not see what came before.", byHand),
+		lineCheck(transcript.BadImage, Warn, "the data of an image is none", "Providers refuse it; OpenClaw puts a text in its place before a run.", repairOne),
+		lineCheck(transcript.OrphanParent, Error, "an entry's parent is in no row", "Everything before it is cut off: the model no longer sees it.", repairOne),
+		lineCheck(transcript.Cycle, Error, "the parents of an entry lead back to it", "The conversation has no beginning; some of OpenClaw's readers refuse it.", repairOne),
+		lineCheck(transcript.DuplicateOther, Error, "two entries have the same id and are not the same", "OpenClaw's readers differ in which of them counts.", byHandTwins),
+		lineCheck(transcript.DuplicateSame, Warn, "an entry stands in the file twice", "One of OpenClaw's views of the tree never ends on it.", repairOne),
+		lineCheck(transcript.InvalidLeaf, Warn, "a row that says where the conversation goes on points nowhere", "OpenClaw ignores it and goes on at the last row.", byHandLeaf),
+		lineCheck(transcript.SecondRoot, Warn, "a further entry has no parent", "The conversation begins anew there: the model does not see what came before.", byHandRoot),
 		lineCheck(transcript.DeadCompaction, Info, "a compaction was not continued beside one that was", "A try that led nowhere; nothing is lost.", ""),
-		lineCheck(transcript.FirstKept, Warn, "a compaction keeps rows from one that is not there on", "The model sees the summary and nothing from before it.", byHand),
+		lineCheck(transcript.FirstKept, Warn, "a compaction keeps rows from one that is not there on", "The model sees the summary and nothing from before it.", byHandKept),
 		lineCheck(transcript.LabelTarget, Info, "a label is of a row that is not there", "It shows nowhere.", ""),
-		lineCheck(transcript.OpenCall, Warn, "the last call of a tool has no result", "The run was killed in the middle. "+refused, byHand),
-		lineCheck(transcript.LostResult, Warn, "a call of a tool has no result, and the conversation went on", refused, byHand),
-		lineCheck(transcript.OrphanResult, Warn, "a result answers a call that is not there", refused, byHand),
-		lineCheck(transcript.EarlyResult, Warn, "a result stands before its call", refused, byHand),
+		lineCheck(transcript.OpenCall, Warn, "the last call of a tool has no result", "The run was killed in the middle. "+refused, repairOne),
+		lineCheck(transcript.LostResult, Warn, "a call of a tool has no result, and the conversation went on", refused, repairOne),
+		lineCheck(transcript.OrphanResult, Warn, "a result answers a call that is not there", refused, byHandResult),
+		lineCheck(transcript.EarlyResult, Warn, "a result stands before its call", refused, byHandResult),
 		lineCheck(transcript.SecondResult, Info, "a call has more than one result", "Only the first counts: it is cosmetic.", ""),
-		lineCheck(transcript.NoCallID, Warn, "a call of a tool, or a result, has no id", refused, byHand),
-		lineCheck(transcript.NoArguments, Warn, "a call of a tool has no arguments", refused, byHand),
+		lineCheck(transcript.NoCallID, Warn, "a call of a tool, or a result, has no id", refused, byHandCall),
+		lineCheck(transcript.NoArguments, Warn, "a call of a tool has no arguments", refused, byHandCall),
 		{
 			Code: TranscriptOtherID, Severity: Warn, Remedy: ByHand,
 			Says:    "a transcript's header has another id than the row that names it",

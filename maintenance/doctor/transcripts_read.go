@@ -207,9 +207,20 @@ func (j *job) readWhole(f *os.File, s *transcript.Scanner) error {
 // links notes what is wrong with the links of a tree.
 func (j *job) links(tree *transcript.Tree, linked []transcript.Finding) {
 	n := tree.Messages()
+	lost := map[string]int64{} // rows that are nowhere, and where the first one that hung on each stands
 	for _, l := range linked {
+		if _, ok := lost[l.Why]; l.Code == transcript.OrphanParent && !ok {
+			lost[l.Why] = l.At.Offset
+		}
+	}
+	for _, l := range linked {
+		at, told := lost[l.Why]
+		unknown := l.Code == transcript.FirstKept && !(told && at < l.At.Offset)
 		l.Why = join(l.Why, linkFacts(l, n))
 		j.line(l)
+		if k := len(j.findings) - 1; unknown && k >= 0 && j.findings[k].Code == Code(transcript.FirstKept) {
+			j.findings[k].Remedy, j.findings[k].Command = ByHand, byHandKept
+		}
 	}
 }
 
