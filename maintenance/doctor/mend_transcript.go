@@ -484,7 +484,7 @@ func (r *repair) transcript(f Finding) error {
 	c := r.cures[f.File]
 	if c == nil {
 		agent := f.Agent
-		if m := agentsDir.FindStringSubmatch(filepath.Dir(f.File)); agent == "" && m != nil {
+		if m := agentsDir().FindStringSubmatch(filepath.Dir(f.File)); agent == "" && m != nil {
 			agent = row.AgentID(m[1])
 		}
 		c = &cure{
