@@ -90,8 +90,8 @@ func TestRedactAsOpenClaw(t *testing.T) {
 
 // The numbers of words and lists fit the bytes that hold them.
 func TestLexicon(t *testing.T) {
-	if len(known().words) > 256 || len(known.lists) > 256 {
-		t.Fatalf("%d words in %d lists", len(known().words), len(known.lists))
+	if len(known().words) > 256 || len(known().lists) > 256 {
+		t.Fatalf("%d words in %d lists", len(known().words), len(known().lists))
 	}
 	for n, w := range known().words {
 		if found := triggers("x" + w + "x"); !found.has(uint8(n)) {
