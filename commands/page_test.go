@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"fmt"
 	"image"
 	"image/color"
 	"image/png"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -53,29 +55,8 @@ func TestPage(t *testing.T) {
 	if a := at(t, talkState(t, fixtures.FileEra, talk), "sessions", "export", "main", "--format", "html", "--output", page, "--overwrite"); a.exit != ExitDone {
 		t.Fatalf("exit %d: %s", a.exit, a.errout)
 	}
-	for _, mode := range []struct {
-		name  string
-		flags []string
-		light bool
-	}{{"light", nil, true}, {"dark", []string{"--force-dark-mode", "--blink-settings=preferredColorScheme=0"}, false}} {
-		shot := filepath.Join(dir, mode.name+".png")
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		cmd := exec.CommandContext(ctx, browser, append(mode.flags, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir="+t.TempDir(),
-			"--window-size=900,2400", "--screenshot="+shot, "file://"+page)...)
-		out, err := cmd.CombinedOutput()
-		cancel()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", mode.name, err, out)
-		}
-		f, err := os.Open(shot)
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen, err := png.Decode(f)
-		f.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, mode := range modes {
+		seen := looks(t, browser, page, filepath.Join(dir, mode.name+".png"), mode.flags, 2400)
 		signs, edge := 0, 0
 		ground := int(color.GrayModel.Convert(seen.At(3, 3)).(color.Gray).Y)
 		size := seen.Bounds().Size()
@@ -103,5 +84,94 @@ func TestPage(t *testing.T) {
 	}
 	if n := asked.Load(); n != 0 {
 		t.Errorf("the page fetched %d things", n)
+	}
+}
+
+// modes are light and dark, and how a browser is told.
+var modes = []struct {
+	name  string
+	flags []string
+	light bool
+}{{"light", nil, true}, {"dark", []string{"--force-dark-mode", "--blink-settings=preferredColorScheme=0"}, false}}
+
+// looks is what a browser shows of a page; the picture stays at shot.
+func looks(t *testing.T, browser, page, shot string, flags []string, height int) image.Image {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, browser, append(slices.Clone(flags), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir="+t.TempDir(),
+		fmt.Sprintf("--window-size=900,%d", height), "--screenshot="+shot, "file://"+page)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", shot, err, out)
+	}
+	f, err := os.Open(shot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	seen, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seen
+}
+
+// The report of the demo state as headless Chromium shows it, in light and in dark: its pictures are there in the colours that the page
+// means, nothing is too wide, and it is printed on more than one sheet.
+func TestPageOfReport(t *testing.T) {
+	browser := os.Getenv("OC_CHROMIUM")
+	if browser == "" {
+		t.Fatal("OC_CHROMIUM names no browser; run .ci/page")
+	}
+	dir := os.Getenv("OC_PAGES")
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	state := shortDir(t, len("/home/ada"))
+	if err := fixtures.Demo().Write(filepath.Join(state, ".openclaw")); err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(dir, "report.html")
+	if a := ocRun(t, state, map[string]string{"HOME": state, "OC_NOW": fmt.Sprint(int64(fixtures.Now)), "OPENCLAW_GATEWAY_PORT": "1"}, "report", "--html", page, "--overwrite"); a.exit != ExitDone {
+		t.Fatalf("exit %d: %s", a.exit, a.errout)
+	}
+	for _, mode := range modes {
+		seen := looks(t, browser, page, filepath.Join(dir, "report-"+mode.name+".png"), mode.flags, 2900)
+		colours := map[color.RGBA]int{}
+		size := seen.Bounds().Size()
+		ground := color.RGBAModel.Convert(seen.At(3, 3)).(color.RGBA)
+		for y := range size.Y {
+			for x := range size.X {
+				c := color.RGBAModel.Convert(seen.At(x, y)).(color.RGBA)
+				if colours[c]++; x >= size.X-10 && c != ground {
+					t.Fatalf("%s: something stands at the edge, at %d, %d", mode.name, x, y)
+				}
+			}
+		}
+		want := map[bool][]color.RGBA{
+			true:  {{0x2b, 0x6c, 0xb0, 255}, {0xc2, 0x57, 0x0c, 255}, {0x12, 0x80, 0x6f, 255}, {0x0b, 0x3c, 0x6f, 255}, {0x82, 0xb1, 0xdd, 255}},
+			false: {{0x6a, 0xa8, 0xe6, 255}, {0xe8, 0x90, 0x5a, 255}, {0x45, 0xb8, 0xa3, 255}, {0xd6, 0xe8, 0xfa, 255}, {0x3d, 0x79, 0xb5, 255}},
+		}[mode.light]
+		for _, c := range want {
+			if colours[c] < 100 {
+				t.Errorf("%s: %d points of the colour %v", mode.name, colours[c], c)
+			}
+		}
+		if light := ground.R > 200; light != mode.light {
+			t.Errorf("%s: the ground is %v", mode.name, ground)
+		}
+	}
+	printed := filepath.Join(dir, "report.pdf")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer", "--user-data-dir="+t.TempDir(), "--print-to-pdf="+printed, "file://"+page).CombinedOutput(); err != nil {
+		t.Fatalf("print: %v\n%s", err, out)
+	}
+	pdf, err := os.ReadFile(printed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sheets := bytes.Count(pdf, []byte("/Type /Page\n")); sheets < 2 || sheets > 6 {
+		t.Errorf("%d sheets", sheets)
 	}
 }

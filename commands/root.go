@@ -22,6 +22,7 @@ func all() *Command {
 			status(),
 			doctors(),
 			metricsCommand(),
+			reportCommand(),
 			repairs(),
 			subagents(),
 			gatewayCommands(),

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Set by the build of a release: -ldflags "-X oc/commands.release=1.2.3 -X oc/commands.commit=abcdef0".
-var release, commit string
+// Set by the build of a release (.goreleaser.yaml): -ldflags "-X oc/commands.release=1.2.3 -X oc/commands.commit=abcdef0 -X oc/commands.date=2026-11-30T12:00:00Z".
+var release, commit, date string
 
 func version() *Command {
 	return &Command{
 		Name:     "version",
 		Short:    "show the version of oc",
-		Long:     "Shows the version, the commit it was built from, the Go release and the platform.",
+		Long:     "Shows the version, the commit it was built from, the Go release and the platform. The document has the time of the commit too.",
 		Examples: []Example{{"oc version --json", "the same as a document"}},
 		Run:      showVersion,
 	}
@@ -42,6 +42,7 @@ func showVersion(_ context.Context, c *Call) error {
 type buildFacts struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
+	Date     string `json:"date,omitempty"` // of the commit, RFC 3339
 	Modified bool   `json:"modified"`
 	Go       string `json:"go"`
 	OS       string `json:"os"`
@@ -50,7 +51,7 @@ type buildFacts struct {
 
 // build is what the linker was told, else what Go noted about the build.
 func build() buildFacts {
-	b := buildFacts{Version: release, Commit: commit, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	b := buildFacts{Version: release, Commit: commit[:min(12, len(commit))], Date: date, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if ok && b.Version == "" && info.Main.Version != "(devel)" {
 		b.Version = strings.TrimPrefix(info.Main.Version, "v")
@@ -63,6 +64,8 @@ func build() buildFacts {
 			switch s.Key {
 			case "vcs.revision":
 				b.Commit = s.Value[:min(12, len(s.Value))]
+			case "vcs.time":
+				b.Date = s.Value
 			case "vcs.modified":
 				b.Modified = s.Value == "true"
 			}
