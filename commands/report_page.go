@@ -268,7 +268,7 @@ func (r *report) findings(d *page) {
 		d.printf("<p class=\"faint\">Nothing is wrong, as far as oc doctor looks.</p>\n")
 		return
 	}
-	shown := diagnosis{r.found, r.cfg}
+	shown := diagnosis{Report: r.found, cfg: r.cfg}
 	for i := 0; i < len(r.found.Findings); {
 		n, total := i, 0
 		f := r.found.Findings[i]
