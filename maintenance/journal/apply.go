@@ -47,6 +47,7 @@ func (j *Journal) Apply(ctx context.Context, p Plan) (r *Run, err error) {
 		return r, fmt.Errorf("apply the plan: %w", err)
 	}
 	defer j.remember()()
+	defer j.within(ctx)()
 	j.purging = p.Purge
 	release, err := j.Lock(ctx)
 	if err != nil {
@@ -79,6 +80,7 @@ func (j *Journal) Apply(ctx context.Context, p Plan) (r *Run, err error) {
 	if err != nil {
 		return r, err
 	}
+	place(steps, vaults)
 	// The first manifest has no steps: it says where to clear up.
 	if err := j.write(draft); err != nil {
 		if noRoom(err) && p.Purge && !slices.ContainsFunc(steps, func(s Step) bool { return s.Kind != Remove && s.Kind != RemoveDir }) {
@@ -126,6 +128,13 @@ func (j *Journal) unguard() {
 func (j *Journal) remember() (forget func()) {
 	j.safe = map[string]bool{}
 	return func() { j.safe = nil }
+}
+
+// within begins a call.
+func (j *Journal) within(ctx context.Context) (over func()) {
+	was := j.call
+	j.call = ctx
+	return func() { j.call = was }
 }
 
 // pending returns ErrUnfinished for the first run of these roots that was cut short.
@@ -201,6 +210,7 @@ func (j *Journal) look(s *Step) error {
 	s.Before, s.After = now, Stamp{}
 	allowed := map[Kind][]Type{
 		Create: {Absent}, Replace: {Plain}, Move: {Plain, Link}, Remove: {Plain, Link}, RemoveDir: {Folder}, Chmod: {Plain, Folder},
+		Rows: {Plain},
 	}[s.Kind]
 	if !slices.Contains(allowed, now.Type) {
 		if now.Type == Absent || s.Kind == Create {
@@ -234,6 +244,11 @@ func (j *Journal) look(s *Step) error {
 	case Chmod:
 		s.After = s.Before
 		s.After.Mode = s.Mode
+	case Rows:
+		if err := j.lookRows(s, now); err != nil {
+			return fmt.Errorf("%s: %w", s.name(), err)
+		}
+		return nil
 	}
 	if s.Expect != nil && s.Expect.SHA256 != "" {
 		sum, err := j.sum(s.Path, io.Discard)
@@ -276,7 +291,7 @@ func (j *Journal) lookFolders(r *Run, steps []Step) error {
 			dirs = append(dirs, s.Path)
 		}
 		for _, dir := range dirs {
-			if _, ok := times[dir]; ok || s.Kind == Chmod {
+			if _, ok := times[dir]; ok || s.Kind == Chmod || s.Kind == Rows {
 				continue
 			}
 			at, err := j.fs.Lstat(dir)

@@ -17,7 +17,7 @@ type Result string
 const (
 	Restored Result = "restored"
 	Already  Result = "already as before"
-	Merged   Result = "merged"   // by the Resolver, perhaps with conflicts
+	Merged   Result = "merged"   // by the Resolver, or row by row, perhaps with conflicts
 	Conflict Result = "conflict" // changed since: left alone
 	Lost     Result = "lost"     // its saved bytes are damaged: left alone
 )
@@ -30,7 +30,8 @@ type Outcome struct {
 	Result Result
 	Reason string   // of Conflict and Lost
 	Notes  []string // conflicts that the Resolver names, and what came back otherwise than it was
-	Partly bool     // the Resolver held something back: the step can be taken back again
+	Partly bool     // something was held back: the step can be taken back again
+	Rows   int64    // of a database, that came back
 }
 
 // Resolver knows what is in the files of steps with a Hook.
@@ -61,6 +62,7 @@ type taking struct {
 	dry  bool
 	dirs map[string]bool // when dry: directories that would be back by now
 	back map[string]bool // when dry: files that would be
+	ties map[string]bool // what rows that were changed since are tied to
 	held map[string]bool // placed files that what was written since names
 }
 
@@ -150,7 +152,7 @@ func (j *Journal) back(r *Run, i int, how taking) (o Outcome, err error) {
 		}
 		return o, f()
 	}
-	if how.held[s.final()] {
+	if how.held[s.final()] || s.Tie != "" && how.ties[s.Tie] {
 		return conflict("what names it was changed since, and stays")
 	}
 	if s.Kind == Move || s.Kind == Remove || s.Kind == RemoveDir {
@@ -162,6 +164,8 @@ func (j *Journal) back(r *Run, i int, how taking) (o Outcome, err error) {
 		}
 	}
 	switch s.Kind {
+	case Rows:
+		return j.backRows(r, s, o, how)
 	case Create:
 		if now.Type == Absent {
 			o.Result = Already

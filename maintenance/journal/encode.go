@@ -31,6 +31,13 @@ func (s *Step) append(b []byte) ([]byte, error) {
 			b = append(append(b, x.name...), line.Bytes()...)
 		}
 	}
+	if s.Rows != nil && err == nil {
+		var rows []byte
+		if rows, err = marshal(s.Rows); err == nil {
+			b = append(append(b, `,"rows":`...), rows...)
+		}
+	}
+	b = texts(b, `,"tie":`, s.Tie)
 	b = s.Before.append(append(b, `,"before":`...))
 	if !s.After.isZero() {
 		b = s.After.append(append(b, `,"after":`...))

@@ -7,6 +7,7 @@
 //
 //	runs/<id>.json           the manifest: the whole plan, what every file was before and is to be, and how far the run came
 //	undo/<id>/old.zst        what files held before, one zstd frame each
+//	undo/<id>/rows-<n>       rows of a database as they were before a transaction, written and durable before it is committed
 //	undo/<id>/link-<n>       a second name of a file that had several names before: it comes back as the same file
 //	undo/<id>/new.zst        what files are to hold; kept after the run for steps with a Hook only
 //
@@ -19,6 +20,7 @@
 //	         written down as what the run did, or it is cleared away when they are as they were.
 //	applying the steps are done in the order Place, Swap, Clear. How far they came is seen by looking at the files.
 //	         Cut short before the last Place or Swap: rolled back, since the plan is for a state that may have passed.
+//	         Whether a transaction was committed is seen by looking at rows that it changed.
 //	         Cut short later: finished, since the new stores stand already. A purging run is not finished but stopped there: what it
 //	         would remove could not be brought back, and the next plan will find it again.
 //	done     it can be undone, in parts too, until its saved bytes expire.
@@ -98,6 +100,7 @@ type Journal struct {
 	wait     time.Duration
 	resolver Resolver
 	locked   bool
+	call     context.Context // of the call that is under way
 	purging  bool
 	guard    func()          // gives the files free that Plan.Guard keeps
 	copying  bool            // for a delegated run: no second names, nothing new

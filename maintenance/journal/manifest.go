@@ -386,6 +386,11 @@ func (j *Journal) checkManifest(r *Run) error {
 				return fmt.Errorf("%w: step %d has its bytes nowhere", ErrRefused, i)
 			}
 		}
+		if s.Kind == Rows {
+			if err := checkRows(s, len(r.Vaults)); err != nil {
+				return err
+			}
+		}
 		if (s.Kind == Create || s.Kind == Replace) && s.Temp == "" {
 			return fmt.Errorf("%w: step %d has no temporary name", ErrRefused, i)
 		}

@@ -52,6 +52,8 @@ func (j *Journal) do(r *Run, s *Step) (err error) {
 			return fmt.Errorf("%w: %s", ErrChanged, difference(now, s.Before))
 		}
 		return j.fs.Remove(s.Path)
+	case Rows:
+		return j.doRows(r, s)
 	case Chmod:
 		switch {
 		case now.Type != s.Before.Type || now.Ino != s.Before.Ino || now.Mode != s.Before.Mode && now.Mode != s.Mode:

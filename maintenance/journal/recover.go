@@ -81,6 +81,7 @@ func (j *Journal) recoverAll(ctx context.Context, which func(State) bool) (recov
 }
 
 func (j *Journal) recover(ctx context.Context, r *Run) (rec Recovery, err error) {
+	defer j.within(ctx)()
 	unlock, err := j.lockDirs(ctx, r.Steps)
 	if err != nil {
 		return Recovery{Run: r}, err
@@ -125,7 +126,7 @@ func (j *Journal) recover(ctx context.Context, r *Run) (rec Recovery, err error)
 	}
 	for i := range r.Steps {
 		s := &r.Steps[i]
-		if done, err := j.stands(s); err != nil {
+		if done, err := j.stands(r, s); err != nil {
 			return rec, err
 		} else if !done {
 			s.Skipped = rec.Why
@@ -150,7 +151,7 @@ func (j *Journal) fate(r *Run) (Recovery, error) {
 		if s.Phase == Clear {
 			break
 		}
-		if done, err := j.stands(s); err != nil {
+		if done, err := j.stands(r, s); err != nil {
 			return Recovery{Run: r}, err
 		} else if !done {
 			return Recovery{r, WasRolledBack, "it was cut short before the new stores stood, and what it was planned for may have passed", nil}, nil
@@ -188,7 +189,7 @@ func (j *Journal) Foresee() (all []Recovery, err error) {
 }
 
 // stands says whether a step is done, by looking at the disk.
-func (j *Journal) stands(s *Step) (bool, error) {
+func (j *Journal) stands(r *Run, s *Step) (bool, error) {
 	for _, path := range []string{s.Path, s.final()} {
 		if err := j.reach(path); err != nil {
 			return false, err
@@ -207,6 +208,8 @@ func (j *Journal) stands(s *Step) (bool, error) {
 	case Move:
 		to, err := j.fs.Lstat(s.To)
 		return now.Type == Absent && to.alike(s.Before), err
+	case Rows:
+		return j.rowsStand(r, s)
 	case Chmod:
 		return now.Type == s.After.Type && now.Mode == s.After.Mode, nil
 	}

@@ -63,7 +63,7 @@ func (j *Journal) choose(r *Run, steps []Step) (vaults []int, err error) {
 		if s.writes() {
 			vault(j.base, home)
 		}
-		if !s.keeps(r.Purge) {
+		if !s.keeps(r.Purge) && s.Kind != Rows { // a transaction can be rolled back until the run is done, when purging, too
 			continue
 		}
 		place, d := j.base, home

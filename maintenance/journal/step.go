@@ -20,6 +20,7 @@ const (
 	Remove    Kind = "remove"     // a file or link goes; its bytes are saved
 	RemoveDir Kind = "remove-dir" // a directory that is empty by then goes
 	Chmod     Kind = "chmod"      // a file or directory gets Mode
+	Rows      Kind = "rows"       // rows of a database change, in one transaction; see Table
 )
 
 // Phase orders the steps of a run; within one they are done in the order given.
@@ -31,7 +32,7 @@ const (
 	Clear              // what they name no longer
 )
 
-// Step is one change to one file. A run has at most one step for a name.
+// Step is one change to one file. A run has at most one step for a name, but for databases, which may change in several transactions.
 type Step struct {
 	Kind  Kind        `json:"kind"`
 	Phase Phase       `json:"phase"`
@@ -51,6 +52,10 @@ type Step struct {
 	Payload json.RawMessage `json:"payload,omitempty"`
 	// Facts are the caller's words about the step, JSON.
 	Facts json.RawMessage `json:"facts,omitempty"`
+
+	Rows *Table `json:"rows,omitempty"` // of the kind Rows, whose phase is Swap
+	// Tie names what a Create belongs to, by a text in one of the Ties of Rows in the same run: it stays when that does.
+	Tie string `json:"tie,omitempty"`
 
 	// What the journal found and did.
 	Before  Stamp  `json:"before"`
@@ -93,10 +98,10 @@ func (s *Step) final() string {
 
 // check holds the steps of a plan or of a manifest against the rules; it does not look at the disk.
 func (j *Journal) check(steps []Step) error {
-	seen := make(map[string]bool, len(steps))
+	seen := make(map[string]Kind, len(steps))
 	for i := range steps {
 		s := &steps[i]
-		if !slices.Contains([]Kind{Create, Replace, Move, Remove, RemoveDir, Chmod}, s.Kind) {
+		if !slices.Contains([]Kind{Create, Replace, Move, Remove, RemoveDir, Chmod, Rows}, s.Kind) {
 			return fmt.Errorf("%w: step %d is of the unknown kind %q", ErrRefused, i, s.Kind)
 		}
 		if s.Phase < Place || s.Phase > Clear {
@@ -104,6 +109,9 @@ func (j *Journal) check(steps []Step) error {
 		}
 		if (s.To != "") != (s.Kind == Move) {
 			return fmt.Errorf("%w: step %d, %s: a second name belongs to a move", ErrRefused, i, s.Kind)
+		}
+		if (s.Rows != nil) != (s.Kind == Rows) || s.Kind == Rows && s.Phase != Swap {
+			return fmt.Errorf("%w: step %d, %s: rows change in a step of theirs, with the stores", ErrRefused, i, s.Kind)
 		}
 		if s.Mode&^permissions != 0 {
 			return fmt.Errorf("%w: step %d: mode %o", ErrRefused, i, s.Mode)
@@ -116,12 +124,12 @@ func (j *Journal) check(steps []Step) error {
 			if err := j.inside(name); err != nil && !(s.Kind == Chmod && slices.Contains(j.roots, name)) {
 				return err
 			}
-			if seen[name] {
+			if was, ok := seen[name]; ok && (was != Rows || s.Kind != Rows) {
 				return fmt.Errorf("%w: two steps touch %s", ErrRefused, name)
 			}
-			seen[name] = true
+			seen[name] = s.Kind
 		}
-		if s.Temp != "" && s.Kind != Chmod && (filepath.Dir(s.Temp) != filepath.Dir(s.final()) || !strings.HasSuffix(s.Temp, ".tmp") || j.inside(s.Temp) != nil) {
+		if s.Temp != "" && s.Kind != Chmod && s.Kind != Rows && (filepath.Dir(s.Temp) != filepath.Dir(s.final()) || !strings.HasSuffix(s.Temp, ".tmp") || j.inside(s.Temp) != nil) {
 			return fmt.Errorf("%w: step %d has the temporary name %q", ErrRefused, i, s.Temp)
 		}
 	}

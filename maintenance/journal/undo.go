@@ -22,6 +22,7 @@ type UndoOptions struct {
 // outcomes come with it for what was done until then.
 func (j *Journal) Undo(ctx context.Context, id string, o UndoOptions) (r *Run, outcomes []Outcome, err error) {
 	defer j.remember()()
+	defer j.within(ctx)()
 	if !o.DryRun {
 		if err := j.own(j.home()); err != nil {
 			return nil, nil, err
@@ -214,7 +215,7 @@ func (j *Journal) takeBack(ctx context.Context, r *Run, how taking) ([]Outcome, 
 	var outcomes []Outcome
 	dirty := map[string]bool{}
 	phase := Clear
-	how.held = map[string]bool{}
+	how.held, how.ties = map[string]bool{}, map[string]bool{}
 	if !how.dry {
 		defer j.forget(r)
 	}
@@ -266,7 +267,7 @@ func (j *Journal) rollBack(r *Run, begun []Step, why string) error {
 		}
 	}
 	for _, o := range outcomes {
-		if o.Result == Conflict && o.Kind == Replace || o.Result == Lost {
+		if o.Result == Conflict && (o.Kind == Replace || o.Kind == Rows) || o.Result == Lost || o.Partly {
 			kept = true // what is in the vault may be the only copy
 		}
 	}
@@ -294,7 +295,7 @@ func (j *Journal) rollBack(r *Run, begun []Step, why string) error {
 func (j *Journal) sweep(r *Run) error {
 	for i := range r.Steps {
 		s := &r.Steps[i]
-		if s.Temp == "" || s.Kind == Chmod {
+		if s.Temp == "" || s.Kind == Chmod || s.Kind == Rows {
 			continue
 		}
 		if s.Kind == Replace {

@@ -17,6 +17,7 @@ var (
 	ErrCorrupt     = errors.New("database is damaged")
 	ErrNotDatabase = errors.New("not an SQLite database")
 	ErrNoRoom      = errors.New("no room for a private copy")
+	ErrOther       = errors.New("database is not as it was")
 )
 
 // Within the room: try again, try again later, try another way.

@@ -266,6 +266,10 @@ func readLocked(ctx context.Context, was files, path string, cost *Cost, f func(
 // returns nil. It waits up to wait for another writer, then gives [ErrBusy]. It creates no database, and fails with
 // fs.ErrNotExist where there is none; the side files are SQLite's own affair.
 func Write(ctx context.Context, path string, wait time.Duration, f func(tx *Tx) error) error {
+	return write(ctx, path, wait, writePragmas, f)
+}
+
+func write(ctx context.Context, path string, wait time.Duration, pragmas string, f func(tx *Tx) error) error {
 	real, err := resolve(path)
 	if err != nil {
 		return err
@@ -291,7 +295,7 @@ func Write(ctx context.Context, path string, wait time.Duration, f func(tx *Tx) 
 	t := newTurn(ctx, wait)
 	var tx *Tx
 	for {
-		tx, err = beginIn(ctx, t, uri(real, "mode=rw", writePragmas), path, Writing, &Cost{Attempts: 1}, "BEGIN IMMEDIATE")
+		tx, err = beginIn(ctx, t, uri(real, "mode=rw", pragmas), path, Writing, &Cost{Attempts: 1}, "BEGIN IMMEDIATE")
 		if !errors.Is(err, errLocked) {
 			break
 		}
@@ -303,6 +307,7 @@ func Write(ctx context.Context, path string, wait time.Duration, f func(tx *Tx) 
 		return err
 	}
 	defer tx.close()
+	tx.broken = breaking(ctx)
 	if err := f(tx); err != nil {
 		return err
 	}

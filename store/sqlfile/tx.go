@@ -27,11 +27,13 @@ type Tx struct {
 	columns  map[string]map[string]bool // by table
 	turn     *turn                      // of a Write: how it waits for other writers; else nil
 	open     bool
-	real     string   // of an Immutable one: the file itself, links followed
-	odd      *bool    // of an Immutable one: its pages were no good for this room
-	maps     []*pages // that Parts reads
-	nameless bool     // of a private copy: no directory lists it any more
-	dead     bool     // the engine stopped within it: it may hold locks of its own and is not to be called again
+	real     string                   // of an Immutable one: the file itself, links followed
+	odd      *bool                    // of an Immutable one: its pages were no good for this room
+	maps     []*pages                 // that Parts reads
+	nameless bool                     // of a private copy: no directory lists it any more
+	recorder *recorder                // of a Record
+	broken   func(query string) error // of a test: see Breaking
+	dead     bool                     // the engine stopped within it: it may hold locks of its own and is not to be called again
 }
 
 // guard calls the driver.
@@ -293,6 +295,11 @@ func (tx *Tx) Exec(query string, args ...any) (changed int64, err error) {
 }
 
 func (tx *Tx) exec(query string, args ...any) (changed int64, err error) {
+	if tx.broken != nil {
+		if err := tx.broken(query); err != nil {
+			return 0, err
+		}
+	}
 	stmt, err := tx.prepare(query)
 	if err != nil {
 		return 0, err
@@ -305,7 +312,21 @@ func (tx *Tx) exec(query string, args ...any) (changed int64, err error) {
 		}
 		return err
 	})
+	if tx.recorder != nil {
+		if e := tx.recorder.told(); e != nil {
+			err = e
+		} else if err == nil && makes(query) {
+			err = tx.recorder.learn()
+		}
+	}
 	return changed, err
+}
+
+// makes says that a statement may have made a table.
+func makes(query string) bool {
+	const word = "CREATE"
+	query = strings.TrimSpace(query)
+	return len(query) > len(word) && strings.EqualFold(query[:len(word)], word)
 }
 
 // prepare takes a statement out of the idle ones, so that a nested use of the same text gets its own.
@@ -321,8 +342,11 @@ func (tx *Tx) prepare(query string) (stmt driver.Stmt, err error) {
 	return stmt, err
 }
 
+// maxIdle is how many statements wait to be used again: taking rows back has three a table.
+const maxIdle = 128
+
 func (tx *Tx) release(query string, stmt driver.Stmt) {
-	if _, taken := tx.idle[query]; taken || len(tx.idle) >= 32 {
+	if _, taken := tx.idle[query]; taken || len(tx.idle) >= maxIdle {
 		_ = tx.guard(stmt.Close)
 		return
 	}
