@@ -90,9 +90,12 @@ func (x *exam) paths(s *site) {
 		return
 	}
 	verdict := map[string]*maintenance.Action{}
+	goes := map[string]maintenance.Rule{}
 	for k := range s.plan.Actions {
-		if a := &s.plan.Actions[k]; a.Rule == maintenance.FixMissing && a.Kind == maintenance.DropRow || a.Rule == maintenance.Repair {
-			verdict[a.Key] = a
+		if a := &s.plan.Actions[k]; a.Kind == maintenance.DropRow && a.Applies {
+			if goes[a.Key] = a.Rule; a.Rule == maintenance.FixMissing {
+				verdict[a.Key] = a
+			}
 		}
 	}
 	for k := range i.Rows {
@@ -102,10 +105,10 @@ func (x *exam) paths(s *site) {
 		f := Finding{Subject: s.row(r.Key)}
 		f.ID, f.File = r.ID, r.File
 		switch {
-		case a != nil && a.Rule == maintenance.Repair && where == elsewhere:
+		case r.ID != "" && r.Mend != "" && where == elsewhere:
 			f.Code, f.Evidence = PathMoved, []string{"the file of that name is in " + s.dir}
-		case a != nil && a.Rule == maintenance.Repair:
-			f.Code, f.Evidence = TranscriptMisplaced, []string{a.Reason}
+		case r.ID != "" && r.Mend != "":
+			f.Code, f.Evidence = TranscriptMisplaced, []string{"its own transcript is " + r.Mend}
 		case r.ID == "":
 		case a != nil && r.Content == maintenance.Empty:
 			f.Code, f.Evidence = TranscriptEmpty, []string{"no line of it is a message"}
@@ -118,6 +121,9 @@ func (x *exam) paths(s *site) {
 			if what := notFile(r.File); what != "" {
 				f.Code, f.Evidence = TranscriptNoFile, []string{"it is " + what}
 			}
+		}
+		if rule := goes[r.Key]; rule != "" && r.Mend != "" {
+			f.Evidence = append(f.Evidence, fmt.Sprintf("a cleanup takes the row out by the rule %s", rule))
 		}
 		if f.Code != "" {
 			x.find(f)
