@@ -27,6 +27,7 @@ func all() *Command {
 			subagents(),
 			gatewayCommands(),
 			databases(),
+			cron(),
 			undo(),
 			signalLog(),
 			completion(),
