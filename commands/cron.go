@@ -216,4 +216,3 @@ func printRuns(p *span.Printer, h *store.CronHistory, shown []store.CronRun, tal
 	}
 	p.End()
 }
-
