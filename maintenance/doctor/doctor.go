@@ -109,7 +109,7 @@ type Finding struct {
 // families are all of them, in the order in which they are shown.
 var families = []Family{
 	indexFamily, keyFamily, stampFamily, pathFamily, transcriptFamily, fileFamily, lockFamily, runFamily, configFamily, tokenFamily,
-	secretFamily, databaseFamily, signalFamily,
+	secretFamily, databaseFamily, tableFamily, signalFamily,
 }
 
 // Checks are all checks, by family.

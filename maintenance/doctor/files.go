@@ -139,6 +139,7 @@ func (x *exam) files(s *site) {
 		return
 	}
 	x.unlinked(s)
+	x.unlinkedBeside(s)
 	x.graveyard(s)
 	x.temps(s)
 	x.entries(s)

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"oc/maintenance"
 	"oc/store"
+	"oc/store/agentdb"
 	"oc/store/jsonfile"
 	"oc/store/row"
 )
@@ -142,7 +144,7 @@ func (s *site) skipped() []row.Skipped {
 	if s.database == nil {
 		return nil
 	}
-	return s.database.Skipped
+	return slices.DeleteFunc(slices.Clone(s.database.Skipped), func(k store.Skipped) bool { return k.Reason == agentdb.Removed })
 }
 
 // rowIdentity tells a row that does not say which conversation it is.

@@ -22,6 +22,9 @@ type Row struct {
 	Size      Size // of its current window, if it was asked for
 }
 
+// Removed is the reason of a row that is skipped because its session was deleted and has earlier conversations left.
+const Removed = "it was removed; only its history is kept"
+
 // Options say what a listing reads beside the rows.
 type Options struct {
 	Whole bool // keep skillsSnapshot and systemPromptReport
