@@ -217,8 +217,8 @@ func (a *audit) coldOnes() (map[string]bool, error) {
 	return ids, err
 }
 
-// Derived are the tables that OpenClaw derives from events, by session_id. The text index itself follows the second.
-var Derived = []string{"session_transcript_active_events", "session_transcript_fts_rows", "session_transcript_index_state"}
+// derivedBySession are the tables that OpenClaw derives from events, by session_id. The text index itself follows the second.
+var derivedBySession = []string{"session_transcript_active_events", "session_transcript_fts_rows", "session_transcript_index_state"}
 
 // orphans looks for derived rows of conversations without an event.
 func (a *audit) orphans() error {
@@ -226,7 +226,7 @@ func (a *audit) orphans() error {
 	if err != nil {
 		return err
 	}
-	for _, table := range Derived {
+	for _, table := range derivedBySession {
 		if ok, err := a.has(table, "session_id"); err != nil {
 			return err
 		} else if !ok {
