@@ -139,3 +139,19 @@ func (c *Call) stuck(ctx context.Context, l *listing) func(*store.Row) bool {
 		return l.judged[r].Word != gateway.Live
 	}
 }
+
+// hold keeps gateways out of the state while sessions in its databases are changed, and sees that nobody has them open: for Worker.Hold. Who
+// calls it has asked way before, because a probe afterwards would let go.
+func (c *Call) hold(ctx context.Context, cfg *config.Config) func() (release func() error, err error) {
+	return func() (func() error, error) {
+		w := c.where(cfg)
+		release, err := gateway.HoldLifecycle(w)
+		if err != nil {
+			return nil, err
+		}
+		if err := gateway.Leased(ctx, w, lock.Local(), c.Now()); err != nil {
+			return nil, errors.Join(err, release())
+		}
+		return release, nil
+	}
+}

@@ -10,11 +10,14 @@ import (
 	"time"
 
 	"oc/config"
+	"oc/gateway"
 	"oc/maintenance"
 	"oc/maintenance/journal"
 	"oc/store"
+	"oc/store/agentdb"
 	"oc/store/lock"
 	"oc/store/span"
+	"oc/store/sqlfile"
 )
 
 func sessionsCleanup() *Command {
@@ -241,7 +244,15 @@ func changeError(err error, d *maintenance.Done) error {
 	var unreadable *maintenance.Unreadable
 	var denied *maintenance.Denied
 	var gone *maintenance.NoRow
+	var unfit *maintenance.Unfit
+	var quarantined *maintenance.Quarantined
 	switch {
+	case errors.As(err, &unfit), errors.As(err, &quarantined), errors.Is(err, sqlfile.ErrCorrupt), errors.Is(err, sqlfile.ErrNotDatabase), errors.Is(err, agentdb.ErrNoSessions):
+		return &Error{Exit: ExitRefused, Err: said}
+	case errors.Is(err, gateway.ErrOwned):
+		return &Error{Exit: ExitBusy, Code: "owned", Err: said}
+	case errors.Is(err, sqlfile.ErrBusy):
+		return &Error{Exit: ExitBusy, Err: said}
 	case errors.As(err, &denied):
 		return &Error{Exit: ExitFailed, Code: "denied", Err: err, Details: map[string]any{"key": denied.Key, "reason": denied.Reason}}
 	case errors.As(err, &gone):

@@ -109,6 +109,16 @@ func (p *Plan) Empty() bool {
 	return true
 }
 
+// changes is how many rows applying it drops or writes.
+func (p *Plan) changes() (n int) {
+	for i := range p.Actions {
+		if a := &p.Actions[i]; a.Applies && (a.Kind == DropRow || a.Kind == PutRow) {
+			n++
+		}
+	}
+	return n
+}
+
 // Summary is OpenClaw's document for the plan: of a dry run, or of a run that
 // applied all of it (spec/maintenance.md 3.1).
 func (p *Plan) Summary(dryRun bool) Summary {

@@ -120,9 +120,9 @@ func (e *Changed) Is(target error) bool { return target == journal.ErrChanged }
 func Home(c *config.Config, index string) string {
 	is := func(path string) bool { return SameStore(path, index) }
 	agents := c.StoreAgents()
-	if slices.ContainsFunc(agents, func(id string) bool { return is(c.StorePath(id)) }) ||
+	if slices.ContainsFunc(agents, func(id string) bool { return is(c.StorePath(id)) || slices.ContainsFunc(c.DatabasePaths(id), is) }) ||
 		slices.ContainsFunc(c.DiskAgents(), func(d config.DiskAgent) bool {
-			return is(d.Store) || is(filepath.Join(d.Sessions, config.StoreFile))
+			return is(d.Store) || is(filepath.Join(d.Sessions, config.StoreFile)) || d.Database != "" && is(d.Database)
 		}) {
 		return realDir(c.StateDir)
 	}
@@ -137,7 +137,11 @@ func SameStore(a, b string) bool {
 
 // Journal opens the journal for a store. It touches nothing.
 func (w *Worker) Journal(index string) (*journal.Journal, error) {
-	home := Home(w.Config, index)
+	return w.journal(Home(w.Config, index), filepath.Dir(realStore(index)))
+}
+
+// journal opens the one that is kept in home, for runs that touch files in dirs and, in the state's, in those of all its agents.
+func (w *Worker) journal(home string, dirs ...string) (*journal.Journal, error) {
 	roots := []string{home}
 	add := func(dir string) {
 		if dir = realDir(dir); !slices.ContainsFunc(roots, func(r string) bool { return dir == r || within(dir, r) }) {
@@ -148,8 +152,13 @@ func (w *Worker) Journal(index string) (*journal.Journal, error) {
 		for _, id := range w.Config.StoreAgents() {
 			add(filepath.Dir(w.Config.StorePath(id)))
 		}
+		for _, dir := range databaseDirs(w.Config) {
+			add(dir)
+		}
 	}
-	add(filepath.Dir(realStore(index)))
+	for _, dir := range dirs {
+		add(dir)
+	}
 	slices.Sort(roots[1:])
 	return journal.Open(journal.Options{Base: home, Roots: roots, Now: w.Now, Wait: w.Wait, FS: w.FS, Resolver: rowMerger{}})
 }
@@ -302,12 +311,11 @@ func (w *Worker) run(ctx context.Context, j *journal.Journal, d *Done, steps []j
 		case a == nil || a.Kind != Rewrite:
 			facts.Files++
 		default:
-			for k := range d.Plan.Actions {
-				if a := &d.Plan.Actions[k]; a.Applies && (a.Kind == DropRow || a.Kind == PutRow) {
-					facts.Rows++
-				}
-			}
+			facts.Rows += d.Plan.changes()
 		}
+	}
+	if slices.ContainsFunc(steps, func(s journal.Step) bool { return s.Kind == journal.Rows }) {
+		facts.Rows = d.Plan.changes()
 	}
 	said, err := json.Marshal(facts)
 	if err != nil {
