@@ -18,7 +18,7 @@ import (
 // not as they were planned for, takes the whole run back. Steps of one database are done in their order.
 func Rows(database string, change func(tx *sqlfile.Tx) error) journal.Step {
 	return journal.Step{Kind: journal.Rows, Phase: journal.Swap, Path: realStore(database), Rows: &journal.Table{
-		Change: change, Ties: agentdb.Ties(), Derived: agentdb.Derived(), Stale: agentdb.Stale(),
+		Change: change, Ties: agentdb.Ties(), Derived: agentdb.Remade(), Stale: agentdb.Stale(),
 	}}
 }
 

@@ -135,8 +135,8 @@ var later = map[string]bool{
 // Ties are the columns whose values tie the rows of a session together.
 func Ties() []string { return []string{"session_key", "session_id", "current_session_id"} }
 
-// Derived are the tables that OpenClaw makes anew of others: the search index.
-func Derived() []string { return []string{"session_transcript_fts", "session_transcript_fts_rows"} }
+// Remade are the tables that OpenClaw makes anew of others: the search index.
+func Remade() []string { return []string{"session_transcript_fts", "session_transcript_fts_rows"} }
 
 // Stale is where it is noted that the search index and the active branch of a transcript must be made anew.
 func Stale() sqlfile.Stale {
