@@ -48,6 +48,15 @@ func (c *Call) live(ctx context.Context, cfg *config.Config, events func(gateway
 	return &live{Conn: conn, call: c, cfg: cfg, options: met}, nil
 }
 
+// connect is live where nothing is asked of the configuration before.
+func (c *Call) connect(ctx context.Context, scopes ...string) (*live, error) {
+	cfg, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	return c.live(ctx, cfg, nil, scopes...)
+}
+
 // do calls a method that answers at once.
 func (g *live) do(ctx context.Context, r gateway.Request) (json.RawMessage, error) {
 	ctx, stop := context.WithTimeout(ctx, g.call.budget(g.cfg))

@@ -26,11 +26,7 @@ func sessionsAbort() *Command {
 }
 
 func abortSession(ctx context.Context, c *Call) error {
-	cfg, err := c.load()
-	if err != nil {
-		return err
-	}
-	g, err := c.live(ctx, cfg, nil, gateway.Write)
+	g, err := c.connect(ctx, gateway.Write)
 	if err != nil {
 		return err
 	}

@@ -113,11 +113,7 @@ func sendMessage(ctx context.Context, c *Call) error {
 	if err := gateway.FromAgentShell(tool, c.Env); err != nil {
 		return &Error{Exit: ExitRefused, Code: "agent-shell", Err: err}
 	}
-	cfg, err := c.load()
-	if err != nil {
-		return err
-	}
-	g, err := c.live(ctx, cfg, nil, gateway.Read)
+	g, err := c.connect(ctx, gateway.Read)
 	if err != nil {
 		return err
 	}

@@ -65,11 +65,7 @@ func spawnSession(ctx context.Context, c *Call) error {
 	if c.Given("run-timeout") {
 		args["runTimeoutSeconds"] = int64((c.Duration("run-timeout") + time.Second - 1) / time.Second)
 	}
-	cfg, err := c.load()
-	if err != nil {
-		return err
-	}
-	g, err := c.live(ctx, cfg, nil, gateway.Read)
+	g, err := c.connect(ctx, gateway.Read)
 	if err != nil {
 		return err
 	}

@@ -121,11 +121,7 @@ type helpers struct {
 }
 
 func listSubagents(ctx context.Context, c *Call) error {
-	cfg, err := c.load()
-	if err != nil {
-		return err
-	}
-	g, err := c.live(ctx, cfg, nil, gateway.Read)
+	g, err := c.connect(ctx, gateway.Read)
 	if err != nil {
 		return err
 	}
@@ -235,11 +231,7 @@ func (h *helpers) document(p *span.Printer) error {
 }
 
 func cancelSubagent(ctx context.Context, c *Call) error {
-	cfg, err := c.load()
-	if err != nil {
-		return err
-	}
-	g, err := c.live(ctx, cfg, nil, gateway.Write)
+	g, err := c.connect(ctx, gateway.Write)
 	if err != nil {
 		return err
 	}
@@ -258,7 +250,7 @@ func cancelSubagent(ctx context.Context, c *Call) error {
 		return err
 	}
 	// A run may not stop at once.
-	limited, stop := context.WithTimeout(ctx, c.budget(cfg)+g.slack(20*time.Second))
+	limited, stop := context.WithTimeout(ctx, c.budget(g.cfg)+g.slack(20*time.Second))
 	defer stop()
 	got, err := g.Do(limited, gateway.CancelTask{ID: t.id})
 	if err != nil {

@@ -480,7 +480,7 @@ func (x *exam) oddEntry(s *site, f *file) {
 		}
 		x.find(Finding{Code: OddEntry, Subject: s.at(f.Path), Evidence: []string{said}})
 	default:
-		x.find(Finding{Code: OddEntry, Subject: s.at(f.Path), Evidence: []string{"it is " + nameOf(m)}})
+		x.find(Finding{Code: OddEntry, Subject: s.at(f.Path), Evidence: []string{"it is " + jsonfile.KindOf(m)}})
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"oc/store/jsonfile"
+
 	"oc/config"
 	"oc/maintenance"
 	"oc/store"
@@ -609,7 +611,7 @@ func RepairTranscript(ctx context.Context, o Options, path string, w *maintenanc
 func (r *repair) inUse(path string, info os.FileInfo) string {
 	switch {
 	case !info.Mode().IsRegular():
-		return "it is " + nameOf(info.Mode())
+		return "it is " + jsonfile.KindOf(info.Mode())
 	case names(info) > 1:
 		return fmt.Sprintf("it has %d names", names(info))
 	}

@@ -2,10 +2,11 @@ package doctor
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"oc/store/jsonfile"
 
 	"oc/store/lazy"
 
@@ -216,24 +217,5 @@ func notFile(path string) string {
 	case err != nil:
 		return ""
 	}
-	return nameOf(info.Mode())
-}
-
-// nameOf names a mode that is not that of a file; "" for one.
-func nameOf(m fs.FileMode) string {
-	switch {
-	case m.IsRegular():
-		return ""
-	case m.IsDir():
-		return "a directory"
-	case m&fs.ModeNamedPipe != 0:
-		return "a pipe"
-	case m&fs.ModeSocket != 0:
-		return "a socket"
-	case m&fs.ModeSymlink != 0:
-		return "a symbolic link"
-	case m&fs.ModeDevice != 0:
-		return "a device"
-	}
-	return "something else than a file"
+	return jsonfile.KindOf(info.Mode())
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 
+	"oc/store/jsonfile"
+
 	"oc/store/span"
 	"oc/transcript"
 )
@@ -149,7 +151,7 @@ func openFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if what := nameOf(info.Mode()); what != "" {
+	if what := jsonfile.KindOf(info.Mode()); what != "" {
 		return nil, errors.New("it is " + what)
 	}
 	return os.OpenFile(path, os.O_RDONLY|nonblock, 0)

@@ -52,7 +52,7 @@ func Read(path string) (*File, error) {
 // opened for reading: a pipe would never end.
 func load(path string) ([]byte, fs.FileInfo, error) {
 	odd := func(info fs.FileInfo) error {
-		return &row.Damage{Path: path, Reason: "it is " + kindOf(info.Mode()) + ", not a file"}
+		return &row.Damage{Path: path, Reason: "it is " + KindOf(info.Mode()) + ", not a file"}
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, nil, odd(info) // it is not even opened
@@ -76,18 +76,23 @@ func load(path string) ([]byte, fs.FileInfo, error) {
 	return text, info, nil
 }
 
-func kindOf(m fs.FileMode) string {
+// KindOf names what is no file for a sentence: "a directory"; "" for a file.
+func KindOf(m fs.FileMode) string {
 	switch {
+	case m.IsRegular():
+		return ""
 	case m.IsDir():
 		return "a directory"
 	case m&fs.ModeNamedPipe != 0:
 		return "a pipe"
 	case m&fs.ModeSocket != 0:
 		return "a socket"
+	case m&fs.ModeSymlink != 0:
+		return "a symbolic link"
 	case m&fs.ModeDevice != 0:
 		return "a device"
 	}
-	return "something else"
+	return "something else than a file"
 }
 
 func (f *File) parse() error {

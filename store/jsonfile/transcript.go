@@ -86,7 +86,7 @@ func (p Place) Find(e *row.Entry) (c Candidate, info os.FileInfo, missing bool) 
 		case info.Mode().IsRegular():
 			return all[i], info, false
 		case odd == nil:
-			all[i].Odd = kindOf(info.Mode())
+			all[i].Odd = KindOf(info.Mode())
 			odd = &all[i]
 		}
 	}
