@@ -41,6 +41,8 @@ type Flag struct {
 	Check      func(value string) bool // whether a value is one that Takes describes
 	Hidden     bool
 	Secret     bool // no message repeats its value
+
+	Told func(value string) string // a value as messages and manifests may repeat it; nil: as it is
 }
 
 // Example is a command line and what it is good for.
@@ -50,6 +52,13 @@ type Example struct {
 }
 
 func (f *Flag) isSwitch() bool { return f.Value == "" }
+
+func (f *Flag) told(value string) string {
+	if f.Told == nil {
+		return value
+	}
+	return f.Told(value)
+}
 
 // takes says in words what the flag takes.
 func (f *Flag) takes() string {

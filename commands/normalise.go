@@ -167,7 +167,7 @@ func (s *scan) following(name string, f *Flag, rest []string) (used int) {
 	if len(rest) == 0 || rest[0] == "--" || isFlag(rest[0]) {
 		hint := ""
 		if len(rest) > 0 && rest[0] != "--" && !f.Secret {
-			hint = "; a value that begins with a dash is written " + name + "=" + rest[0]
+			hint = "; a value that begins with a dash is written " + name + "=" + f.told(rest[0])
 		}
 		s.fail(usage("%s needs %s, and nothing follows it%s", name, f.takes(), hint))
 		return 0
@@ -250,7 +250,7 @@ func (s *scan) give(f *Flag, values []string, global bool) {
 			s.about = s.about || f.Name == "version"
 		}
 		if !f.isSwitch() && !f.accepts(v) {
-			not := fmt.Sprintf(", not %q", v)
+			not := fmt.Sprintf(", not %q", f.told(v))
 			if f.Secret {
 				not = ""
 			}

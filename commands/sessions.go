@@ -14,7 +14,7 @@ func sessions() *Command {
 		Sub: []*Command{
 			list, sessionsShow(), sessionsExplain(), sessionsContext(), sessionsCleanup(), sessionsSearch(), sessionsTrace(), sessionsStats(),
 			sessionsMessages(), sessionsTail(), sessionsExport(), sessionsDiff(),
-			sessionsDelete(), sessionsArchive(), sessionsRestore(), sessionsReset(), sessionsPatch(), sessionsCompact(),
+			sessionsDelete(), sessionsArchive(), sessionsRestore(), sessionsReset(), sessionsPatch(), sessionsCompact(), sessionsFlush(),
 			sessionsSend(), sessionsSpawn(), sessionsYield(), sessionsAbort(),
 		},
 		Run: list.Run,

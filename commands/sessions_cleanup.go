@@ -186,7 +186,7 @@ func (c *Call) line() string {
 	line := words(c.Path)
 	for _, s := range c.flags {
 		if line += " --" + s.flag.Name; !s.flag.isSwitch() && !s.flag.Secret {
-			line += " " + s.value
+			line += " " + s.flag.told(s.value)
 		}
 	}
 	return strings.Join(append([]string{line}, c.Args...), " ")

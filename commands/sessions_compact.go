@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -38,7 +37,7 @@ func sessionsCompact() *Command {
 		Flags: slices.Concat([]Flag{
 			{Name: "max-lines", Value: "N", Help: "keep the first line and the last N-1, and summarise nothing", Takes: "a positive whole number", Check: isPositive},
 			{Name: "keep-recent-tokens", Value: "N", Help: "about how much of the end is kept as it is; 0: nothing but the summary", Takes: "a whole number, 0 or more; the configuration's is else taken, or 20000", Check: IsWhole},
-			{Name: "provider", Value: "WHO", Help: "who writes the summary; may be repeated", Takes: "extract, exec:COMMAND or openai:URL#MODEL", Check: isProvider, Repeatable: true},
+			providerFlag("who writes the summary; may be repeated"),
 			{Name: "successor", Help: "go on in a new transcript, and leave this one as it is"},
 			{Name: "raw", Help: "mask nothing: providers and the summary get secrets as they are"},
 			{Name: "show-plan", Help: "show what a provider would get, and change nothing"},
@@ -51,29 +50,6 @@ func sessionsCompact() *Command {
 		Exits: verbExits,
 		Run:   compactSession,
 	}
-}
-
-func isProvider(s string) bool { _, err := providerOf(s, 0, ""); return err == nil }
-
-// providerOf is the provider that a word names.
-func providerOf(s string, wait time.Duration, key string) (provider.Provider, error) {
-	kind, rest, _ := strings.Cut(strings.TrimSpace(s), ":")
-	switch kind {
-	case "extract":
-		if rest == "" {
-			return provider.Extract{}, nil
-		}
-	case "exec":
-		if words := strings.Fields(rest); len(words) > 0 {
-			return provider.Exec{Command: words, Timeout: wait}, nil
-		}
-	case "openai":
-		url, model, _ := strings.Cut(rest, "#")
-		if (strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://")) && model != "" {
-			return provider.OpenAI{Base: url, Model: model, Timeout: wait, Key: key}, nil
-		}
-	}
-	return nil, errors.New("no provider is called " + s)
 }
 
 // compacted is what came of it.
@@ -229,21 +205,8 @@ func (x *compacted) prepare(ctx context.Context, c *Call, cfg *config.Config) (e
 		x.plan.Successor = &maintenance.Successor{ID: uuid.NewString(), Checkpoint: uuid.NewString()}
 	}
 	x.plan.Summary, x.plan.Reason = true, fmt.Sprintf("%s summarised, %d stay", plural(summarised, "message is", "messages are"), kept)
-	wait := time.Duration(x.settings.TimeoutSecond * float64(time.Second))
-	for _, word := range c.Strings("provider") {
-		p, err := providerOf(word, wait, c.Env("OC_PROVIDER_KEY"))
-		if err != nil {
-			return err
-		}
-		x.ask = append(x.ask, p)
-	}
-	if id := x.settings.Provider; len(x.ask) == 0 && id != "" {
-		p, err := providerOf(id, wait, c.Env("OC_PROVIDER_KEY"))
-		if _, runs := p.(provider.Exec); err != nil || runs { // a command is run only where the command line names it
-			c.Notef("agents.defaults.compaction.provider is %s, a plugin of OpenClaw, which oc cannot ask; --provider names another", id)
-		} else {
-			x.ask = append(x.ask, p)
-		}
+	if x.ask, err = c.providers(x.settings); err != nil {
+		return err
 	}
 	if !slices.ContainsFunc(x.ask, func(p provider.Provider) bool { return p == provider.Provider(provider.Extract{}) }) {
 		x.ask = append(x.ask, provider.Extract{})
@@ -252,13 +215,7 @@ func (x *compacted) prepare(ctx context.Context, c *Call, cfg *config.Config) (e
 }
 
 func (c *Call) summarizer(cfg *config.Config, x *compacted) store.Summarizer {
-	how := store.Summarizer{Providers: x.ask, Settings: x.settings, Mask: func(s string) string { return s }}
-	w := weighed(cfg, x.row, x.short.Fill, nil)
-	how.Window = w.window
-	if !c.Bool("raw") {
-		how.Mask = c.redactor(cfg).Show
-	}
-	return how
+	return c.asking(cfg, x.ask, x.settings, weighed(cfg, x.row, x.short.Fill, nil).window)
 }
 
 // reportCompact says what was, or would be, done.

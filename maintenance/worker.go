@@ -38,6 +38,9 @@ type Worker struct {
 	// the file era, whose gateways know no such lock.
 	Hold func() (release func() error, err error)
 
+	// Notes is a directory of notes that the plan writes to: <workspace>/memory, its links followed; "" for none.
+	Notes string
+
 	Progress func(done, total int) // of the steps of a run; may be nil
 	FS       journal.FS            // for tests; nil: the real one
 }
@@ -50,11 +53,12 @@ type Facts struct {
 	Command string   `json:"command"`
 	Group   string   `json:"group,omitempty"` // the first run of the same command; "" for that run itself
 	Agent   string   `json:"agent"`
-	Store   string   `json:"store"`          // its path; in the manifest from the journal's home where it lies in it
-	Rows    int      `json:"rows"`           // that were dropped or written
-	Files   int      `json:"files"`          // that were moved or removed
-	Held    []string `json:"held,omitempty"` // transcripts that stay and are locked meanwhile, from the store's directory
-	Via     string   `json:"via,omitempty"`  // "gateway" where one made the change; "": oc did
+	Store   string   `json:"store"`           // its path; in the manifest from the journal's home where it lies in it
+	Rows    int      `json:"rows"`            // that were dropped or written
+	Files   int      `json:"files"`           // that were moved or removed
+	Held    []string `json:"held,omitempty"`  // transcripts that stay and are locked meanwhile, from the store's directory
+	Notes   string   `json:"notes,omitempty"` // the directory of notes that it wrote to, absolute
+	Via     string   `json:"via,omitempty"`   // "gateway" where one made the change; "": oc did
 }
 
 // FactsOf reads what a manifest kept in home says; the zero Facts where it says nothing.
@@ -159,8 +163,28 @@ func (w *Worker) journal(home string, dirs ...string) (*journal.Journal, error) 
 	for _, dir := range dirs {
 		add(dir)
 	}
-	slices.Sort(roots[1:])
-	return journal.Open(journal.Options{Base: home, Roots: roots, Now: w.Now, Wait: w.Wait, FS: w.FS, Resolver: rowMerger{}})
+	if w.Notes != "" {
+		add(w.Notes)
+	}
+	open := func() (*journal.Journal, error) {
+		slices.Sort(roots[1:])
+		return journal.Open(journal.Options{Base: home, Roots: roots, Now: w.Now, Wait: w.Wait, FS: w.FS, Resolver: rowMerger{}})
+	}
+	j, err := open()
+	if err != nil {
+		return nil, err
+	}
+	known := len(roots)
+	runs, _ := j.List() // what cannot be read is told by who needs it
+	for i := range runs {
+		if dir := notesDir(FactsOf(&runs[i], home).Notes); dir != "" && !runs[i].Expired {
+			add(dir)
+		}
+	}
+	if len(roots) == known {
+		return j, nil
+	}
+	return open()
 }
 
 func within(path, dir string) bool {
@@ -289,7 +313,7 @@ func (w *Worker) expire(ctx context.Context, j *journal.Journal, d *Done) (err e
 
 // facts are the words for the manifest of a plan's run.
 func (w *Worker) facts(p *Plan) Facts {
-	f := Facts{Command: w.Command, Group: w.Group, Agent: p.Agent, Store: p.Store}
+	f := Facts{Command: w.Command, Group: w.Group, Agent: p.Agent, Store: p.Store, Notes: w.Notes}
 	if rel, err := filepath.Rel(Home(w.Config, p.Store), realPath(p.Store)); err == nil && filepath.IsLocal(rel) {
 		f.Store = filepath.ToSlash(rel)
 	}

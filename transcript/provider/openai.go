@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -22,7 +23,24 @@ type OpenAI struct {
 }
 
 // Name is "openai" and the address.
-func (o OpenAI) Name() string { return "openai " + o.Base }
+func (o OpenAI) Name() string { return "openai " + Address(o.Base) }
+
+// Address is an address without what may be secret in it: the name and password of a user, and the values of a query.
+func Address(base string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "***"
+	}
+	if u.User != nil {
+		u.User = url.User("***")
+	}
+	query := u.Query()
+	for name := range query {
+		query.Set(name, "***")
+	}
+	u.RawQuery = query.Encode()
+	return strings.ReplaceAll(u.String(), "%2A%2A%2A", "***")
+}
 
 // Summarize asks the endpoint once.
 func (o OpenAI) Summarize(ctx context.Context, r Request) (string, error) {
@@ -45,9 +63,9 @@ func (o OpenAI) Summarize(ctx context.Context, r Request) (string, error) {
 		ctx, stop = context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("it did not answer within %s", o.Timeout))
 		defer stop()
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(o.Base, "/")+"/chat/completions", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, o.endpoint(), bytes.NewReader(body))
 	if err != nil {
-		return "", err
+		return "", errors.New("its address is none")
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if o.Key != "" {
@@ -86,8 +104,22 @@ func (o OpenAI) Summarize(ctx context.Context, r Request) (string, error) {
 	return strings.TrimSpace(a.Choices[0].Message.Content), nil
 }
 
+// endpoint is where completions are asked for; a query of the address stays.
+func (o OpenAI) endpoint() string {
+	base, query, has := strings.Cut(o.Base, "?")
+	base = strings.TrimRight(base, "/") + "/chat/completions"
+	if has {
+		base += "?" + query
+	}
+	return base
+}
+
 func answer(client *http.Client, req *http.Request) (said []byte, status int, err error) {
 	resp, err := client.Do(req)
+	var asked *url.Error
+	if errors.As(err, &asked) { // which repeats the address
+		err = asked.Err
+	}
 	if err != nil {
 		return nil, 0, err
 	}

@@ -1,0 +1,87 @@
+package commands
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"oc/config"
+	"oc/store"
+	"oc/transcript/compaction"
+	"oc/transcript/provider"
+)
+
+// providerFlag names who writes, one after the other.
+func providerFlag(help string) Flag {
+	return Flag{Name: "provider", Value: "WHO", Help: help, Takes: "extract, exec:COMMAND or openai:URL#MODEL", Check: isProvider, Repeatable: true, Told: toldProvider}
+}
+
+func isProvider(s string) bool { _, err := providerOf(s, 0, ""); return err == nil }
+
+// providerOf is the provider that a word names.
+func providerOf(s string, wait time.Duration, key string) (provider.Provider, error) {
+	kind, rest, _ := strings.Cut(strings.TrimSpace(s), ":")
+	switch kind {
+	case "extract":
+		if rest == "" {
+			return provider.Extract{}, nil
+		}
+	case "exec":
+		if words := strings.Fields(rest); len(words) > 0 {
+			return provider.Exec{Command: words, Timeout: wait}, nil
+		}
+	case "openai":
+		base, model, _ := strings.Cut(rest, "#")
+		if u, err := url.Parse(base); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && model != "" {
+			return provider.OpenAI{Base: base, Model: model, Timeout: wait, Key: key}, nil
+		}
+	}
+	return nil, errors.New("no provider is called " + toldProvider(s))
+}
+
+// toldProvider is the word that names a provider as it may stand in a manifest or a message: without the name and the password of an
+// address, and without the arguments of a command, in which secrets may stand.
+func toldProvider(s string) string {
+	kind, rest, _ := strings.Cut(strings.TrimSpace(s), ":")
+	switch kind {
+	case "exec":
+		if words := strings.Fields(rest); len(words) > 1 {
+			return kind + ":" + words[0] + " ..."
+		}
+	case "openai":
+		base, model, _ := strings.Cut(rest, "#")
+		return kind + ":" + provider.Address(base) + "#" + model
+	}
+	return s
+}
+
+// providers are those that the command line names, or else the one of the configuration, where oc can ask it.
+func (c *Call) providers(s compaction.Settings) (all []provider.Provider, err error) {
+	wait := time.Duration(s.TimeoutSecond * float64(time.Second))
+	for _, word := range c.Strings("provider") {
+		p, err := providerOf(word, wait, c.Env("OC_PROVIDER_KEY"))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	if id := s.Provider; len(all) == 0 && id != "" {
+		p, err := providerOf(id, wait, c.Env("OC_PROVIDER_KEY"))
+		if _, runs := p.(provider.Exec); err != nil || runs { // a command is run only where the command line names it
+			c.Notef("agents.defaults.compaction.provider is %s, a plugin of OpenClaw, which oc cannot ask; --provider names another", toldProvider(id))
+		} else {
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// asking says how providers are asked about a session.
+func (c *Call) asking(cfg *config.Config, ask []provider.Provider, s compaction.Settings, window int) store.Summarizer {
+	how := store.Summarizer{Providers: ask, Settings: s, Window: window, Mask: func(s string) string { return s }}
+	if !c.Bool("raw") {
+		how.Mask = c.redactor(cfg).Show
+	}
+	return how
+}
