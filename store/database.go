@@ -112,6 +112,16 @@ func Examine(ctx context.Context, c *config.Config, path string, largest int) (*
 	return d, nil
 }
 
+// Stamps reads no more of a database than what it says it is. The error is fs.ErrNotExist or a *sqlfile.Error.
+func Stamps(ctx context.Context, path string) (*Database, error) {
+	d := &Database{Path: path}
+	err := sqlfile.Read(ctx, path, func(tx *sqlfile.Tx) error {
+		d.Problems = nil
+		return d.stamps(tx)
+	})
+	return d, err
+}
+
 // damaged keeps an error that spoils a part, and hands on one that spoils all.
 func (d *Database) damaged(err error) error {
 	var odd *agentdb.Foreign
