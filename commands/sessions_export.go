@@ -167,28 +167,40 @@ func (x *exported) content(ctx context.Context, c *Call, w io.Writer) (err error
 	x.page, err = store.Walk(ctx, x.talk.all, want, func(m store.Message) error {
 		raw := m.Raw
 		var images []picture
-		var beside []part
 		if x.format == "html" {
 			raw, images = pictures(raw)
 		}
 		if raw == nil {
 			raw = visible.Mark{ID: m.ID, Time: m.Time, Seq: m.Seq}.Compaction()
 		}
-		if !x.raw {
-			shown, ok := visible.Project(raw, math.MaxInt)
-			if !ok {
-				x.hidden++
-				return nil
+		given := false
+		for raw := range pieces(withoutData(raw)) {
+			var beside []part
+			if !x.raw {
+				shown, ok := visible.Project(raw, math.MaxInt)
+				if !ok {
+					continue
+				}
+				piece, changed := view.Show(shown)
+				if !speaksOnly(raw) {
+					whole, all := view.Show(raw)
+					beside, changed.Redacted = besides(piece, whole), changed.Redacted || all.Redacted
+				}
+				if raw = piece; changed.Redacted {
+					x.masked++
+				}
 			}
-			whole, all := view.Show(raw)
-			var changed visible.Changed
-			if raw, changed = view.Show(shown); changed.Redacted || all.Redacted {
-				x.masked++
+			if err := doc.message(raw, beside, images, m, given); err != nil {
+				return err
 			}
-			beside = besides(raw, whole)
+			given = true
 		}
-		x.messages++
-		return doc.message(raw, beside, images, m)
+		if given {
+			x.messages++
+		} else {
+			x.hidden++
+		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -218,7 +230,7 @@ func besides(shown, whole []byte) (list []part) {
 // writer is a format that messages are written in.
 type writer interface {
 	begin(title string, facts [][2]string)
-	message(raw []byte, beside []part, images []picture, m store.Message) error
+	message(raw []byte, beside []part, images []picture, m store.Message, more bool) error // more: it goes on with the message before
 	end(remarks []string) error
 }
 

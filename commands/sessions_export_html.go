@@ -65,7 +65,7 @@ footer { border-top: 1px solid #8888; margin-top: 2rem; color: GrayText; font-si
 	d.printf("</dl>\n<main>\n")
 }
 
-func (d *page) message(raw []byte, beside []part, images []picture, m store.Message) error {
+func (d *page) message(raw []byte, beside []part, images []picture, m store.Message, more bool) error {
 	class := "other"
 	switch role := transcript.Role(raw); role {
 	case "user", "assistant":
@@ -74,6 +74,9 @@ func (d *page) message(raw []byte, beside []part, images []picture, m store.Mess
 	when := "unknown time"
 	if m.Time != 0 {
 		when = term.Time(m.Time)
+	}
+	if more {
+		when += ", continued"
 	}
 	d.printf("<article class=\"%s\">\n<header>%s<time>%s</time></header>\n", class, term.Escape(speaker(raw)), when)
 	for _, p := range append(parts(raw), beside...) {

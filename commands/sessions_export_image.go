@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"bytes"
 	"encoding/base64"
 	"net/http"
 	"strconv"
@@ -23,8 +24,8 @@ const pictureMark = "ocPicture"
 // it was.
 func pictures(raw []byte) (marked []byte, all []picture) {
 	content := span.Member(raw, "content")
-	if span.KindOf(content) != span.Array {
-		return raw, nil
+	if span.KindOf(content) != span.Array || !bytes.Contains(content, []byte("image")) && !bytes.Contains(content, []byte(pictureMark)) && !bytes.Contains(content, []byte(`\u`)) {
+		return raw, nil // a long message is not copied for nothing
 	}
 	blocks := []byte{'['}
 	changed := false
@@ -37,6 +38,10 @@ func pictures(raw []byte) (marked []byte, all []picture) {
 		}
 		if p, ok := pictureOf(b); ok {
 			all, changed = append(all, p), true
+			if data := span.Member(b, "data"); len(data) > pieceSize {
+				b = without(b, "data")
+				b = append(b[:len(b)-1], `,"bytes":`+strconv.Itoa(len(data)-2)+`}`...)
+			}
 			blocks = append(append(blocks, b[:len(b)-1]...), `,"`+pictureMark+`":`+strconv.Itoa(len(all))+`}`...)
 			return nil
 		}

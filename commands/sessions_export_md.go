@@ -29,10 +29,13 @@ func (d *markdown) begin(title string, facts [][2]string) {
 	}
 }
 
-func (d *markdown) message(raw []byte, beside []part, _ []picture, m store.Message) error {
+func (d *markdown) message(raw []byte, beside []part, _ []picture, m store.Message, more bool) error {
 	when := "unknown time"
 	if m.Time != 0 {
 		when = term.Time(m.Time)
+	}
+	if more {
+		when += ", continued"
 	}
 	d.printf("\n## %s, %s\n", plain(speaker(raw)), when)
 	for _, p := range append(parts(raw), beside...) {
