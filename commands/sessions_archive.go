@@ -21,9 +21,10 @@ func sessionsArchive() *Command {
 		},
 		Exits: verbExits,
 		Run: func(ctx context.Context, c *Call) error {
-			return c.change(ctx, verb{past: "archived", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+			plan := func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 				return maintenance.Archive(s, keys, c.Now())
-			}, ask: func(k asked) gateway.Request {
+			}
+			return c.change(ctx, verb{past: "archived", plan: plan, rows: inRows(plan), ask: func(k asked) gateway.Request {
 				return gateway.Patch{Key: k.key, Agent: k.agent, ExpectedSessionID: k.sure, Fields: map[string]any{"archived": true}}
 			}}, c.Args)
 		},

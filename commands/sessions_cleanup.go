@@ -245,9 +245,10 @@ func changeError(err error, d *maintenance.Done) error {
 	var denied *maintenance.Denied
 	var gone *maintenance.NoRow
 	var unfit *maintenance.Unfit
+	var misfit *agentdb.Unfit
 	var quarantined *maintenance.Quarantined
 	switch {
-	case errors.As(err, &unfit), errors.As(err, &quarantined), errors.Is(err, sqlfile.ErrCorrupt), errors.Is(err, sqlfile.ErrNotDatabase), errors.Is(err, agentdb.ErrNoSessions):
+	case errors.As(err, &unfit), errors.As(err, &misfit), errors.Is(err, agentdb.ErrCold), errors.Is(err, agentdb.ErrShared), errors.As(err, &quarantined), errors.Is(err, sqlfile.ErrCorrupt), errors.Is(err, sqlfile.ErrNotDatabase), errors.Is(err, agentdb.ErrNoSessions):
 		return &Error{Exit: ExitRefused, Err: said}
 	case errors.Is(err, gateway.ErrOwned):
 		return &Error{Exit: ExitBusy, Code: "owned", Err: said}

@@ -61,6 +61,7 @@ type compacted struct {
 	trimming *compaction.Trimming   // nil without
 	why      string                 // it was not compacted
 	plan     maintenance.Shortening // of the transcript
+	cut      maintenance.Cutting    // of one in a database
 	settings compaction.Settings
 	config   *config.Config
 	ask      []provider.Provider
@@ -91,18 +92,25 @@ func compactSession(ctx context.Context, c *Call) error {
 			return c.hand(ctx, conn, cfg, c.compactVerb(), all)
 		}
 	}
-	if err := changeable(x.from); err != nil {
-		return err
+	if x.sqlite() {
+		if c.Bool("successor") {
+			return Usagef("--successor is of the file era: in a database a session goes on in the transcript that it has; leave it out")
+		}
 	}
 	i := slices.IndexFunc(x.from.Rows, func(r store.Row) bool { return r.Key == x.keys[0] })
 	x.row = &x.from.Rows[i]
 	if x.of, err = x.row.Conversation(ctx); err != nil {
 		return storeError(x.from, err)
 	}
-	if x.of.Missing || x.of.Reason != store.Current || !x.of.Plain() {
+	if x.of.Missing || x.of.Reason != store.Current || !x.sqlite() && !x.of.Plain() {
 		return Failf("the transcript of %s is not there, so there is nothing to compact; oc sessions trace %s says where it went", x.row.Key, x.row.Key)
 	}
-	if x.plan.Info, err = x.of.Stat(); err == nil {
+	if x.sqlite() {
+		x.cut.Grown, err = x.of.Grown(ctx)
+	} else {
+		x.plan.Info, err = x.of.Stat()
+	}
+	if err == nil {
 		err = x.prepare(ctx, c, cfg)
 	}
 	var short *store.Short
@@ -121,10 +129,19 @@ func compactSession(ctx context.Context, c *Call) error {
 	}
 	x.plan.Path = x.of.Path
 	plan := func(s *maintenance.Snapshot) (*maintenance.Plan, error) {
+		if x.sqlite() {
+			x.cut.Reason, x.cut.Trim = x.plan.Reason, x.trimming
+			return maintenance.Cut(s, x.keys[0], x.cut, c.Now())
+		}
 		return maintenance.Shorten(s, x.keys[0], x.plan, c.Now())
 	}
 	// Nobody is asked for a summary that could not be put in place.
-	if x.done, err = c.rehearsal(ctx, cfg, x.target, maintenance.Alone(), plan); err != nil {
+	if x.sqlite() {
+		x.done, err = c.rehearseRows(ctx, &x.changed, plan)
+	} else {
+		x.done, err = c.rehearsal(ctx, cfg, x.target, maintenance.Alone(), plan)
+	}
+	if err != nil {
 		return changeError(err, nil)
 	}
 	if dry || x.done.Plan.Empty() {
@@ -146,6 +163,7 @@ func compactSession(ctx context.Context, c *Call) error {
 		if err != nil {
 			return Failf("%s: %w; nothing was changed", x.of.Path, err)
 		}
+		x.cut.Line = row
 		x.plan.Content = store.Appended(x.of.Path, row)
 		if next := x.plan.Successor; next != nil {
 			next.Before, next.Summary, next.Leaf, next.Row = x.short.Before(), x.short.Summary, x.short.Leaf(), id
@@ -154,9 +172,15 @@ func compactSession(ctx context.Context, c *Call) error {
 			}
 		}
 		x.plan.Tokens, x.plan.Known = x.short.After()
+		x.cut.Tokens, x.cut.Known = x.plan.Tokens, x.plan.Known
 	}
 	x.via = viaLocal
-	if x.done, err = c.worker(cfg).Apply(ctx, x.target, maintenance.Alone(), plan); err != nil {
+	if x.sqlite() {
+		x.done, err = c.applyRows(ctx, cfg, &x.changed, plan)
+	} else {
+		x.done, err = c.worker(cfg).Apply(ctx, x.target, maintenance.Alone(), plan)
+	}
+	if err != nil {
 		return changeError(err, x.done)
 	}
 	return c.reportCompact(ctx, x, dry)
@@ -180,7 +204,11 @@ func (c *Call) compactVerb() verb {
 func (x *compacted) prepare(ctx context.Context, c *Call, cfg *config.Config) (err error) {
 	if c.Given("max-lines") {
 		n := int(c.Int("max-lines"))
-		x.trimming, x.plan.Content, err = x.of.Trim(ctx, n)
+		if x.sqlite() {
+			x.trimming, err = x.of.TrimRows(ctx, n)
+		} else {
+			x.trimming, x.plan.Content, err = x.of.Trim(ctx, n)
+		}
 		if err == nil && !x.trimming.Compacted {
 			x.why = fmt.Sprintf("its %d lines are no more than %d", x.trimming.Kept, n)
 		}
@@ -282,7 +310,11 @@ func (x *compacted) document(ctx context.Context, c *Call, p *span.Printer, dry 
 	p.Object()
 	p.Key("dryRun").Bool(dry)
 	p.Key("agentId").String(x.target.Agent)
-	p.Key("storePath").String(x.target.Index)
+	path := x.target.Index
+	if x.sqlite() {
+		path = x.from.Path
+	}
+	p.Key("storePath").String(path)
 	p.Key("key").String(x.row.Key)
 	optional(p, "sessionId", x.row.ID())
 	p.Key("compacted").Bool(x.why == "" && !dry)
@@ -399,8 +431,8 @@ func (x *compacted) text(ctx context.Context, c *Call, dry bool) error {
 	if x.plan.Successor != nil {
 		fact(map[bool]string{true: "Would go on in", false: "Goes on in"}[dry], "%s", baseOf(x.created()))
 		fact("Stays", "%s, as it is", baseOf(x.archived()))
-	} else {
-		fact(map[bool]string{true: "Would save", false: "Saved as"}[dry], "%s", baseOf(x.archived()))
+	} else if copied := x.archived(); copied != "" {
+		fact(map[bool]string{true: "Would save", false: "Saved as"}[dry], "%s", baseOf(copied))
 	}
 	out.Facts(facts...)
 	if c.Bool("show-plan") && x.short != nil {

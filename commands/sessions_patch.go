@@ -104,9 +104,10 @@ func patchSession(ctx context.Context, c *Call) error {
 	}
 	m := cfg.Model(config.ModelInput{Agent: agent})
 	p.Default = m.Provider + "/" + m.Model
-	v := verb{past: "changed", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+	plan := func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 		return maintenance.Change(s, keys[0], p, c.Now())
-	}}
+	}
+	v := verb{past: "changed", plan: plan, rows: inRows(plan)}
 	if fields, odd := p.Fields(); odd != "" {
 		v.closed = "it has no call that takes the field " + odd + " out of a row"
 	} else {

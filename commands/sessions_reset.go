@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"oc/config"
 	"oc/gateway"
 	"oc/maintenance"
 )
@@ -30,6 +31,8 @@ func sessionsReset() *Command {
 			how := maintenance.Reset{ID: uuid.NewString(), Reason: c.String("reason"), CronRun: c.Bool("cron-run"), Revision: uuid.NewString()}
 			v := verb{past: "reset", unwatches: true, plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 				return maintenance.Begin(s, keys[0], how, c.Now())
+			}, rows: func(cfg *config.Config, s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+				return maintenance.Restart(s, keys[0], how, workspace(cfg, s.Agent), c.Now())
 			}, ask: func(k asked) gateway.Request {
 				return gateway.Reset{Key: k.key, Agent: k.agent, Reason: how.Reason, ExpectedSessionID: k.sure}
 			}}

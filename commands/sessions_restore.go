@@ -47,14 +47,12 @@ func restoreSession(ctx context.Context, c *Call) error {
 			return err
 		}
 		if r.Archived() {
-			return c.apply(ctx, l.cfg, verb{past: "restored", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+			plan := func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 				return maintenance.Unarchive(s, keys, c.Now())
-			}, ask: func(k asked) gateway.Request {
+			}
+			return c.apply(ctx, l.cfg, verb{past: "restored", plan: plan, rows: inRows(plan), ask: func(k asked) gateway.Request {
 				return gateway.Patch{Key: k.key, Agent: k.agent, ExpectedSessionID: k.sure, Fields: map[string]any{"archived": false}}
 			}}, all, r.Key)
-		}
-		if err := changeable(r.Store()); err != nil {
-			return err
 		}
 		return c.bringBack(ctx, l, word, r)
 	}
@@ -66,11 +64,31 @@ func (c *Call) bringBack(ctx context.Context, l *listing, word string, r *store.
 	type place struct {
 		target store.Target
 		lost   maintenance.Lost
+
+		from   *store.Sessions // of a database
+		buried maintenance.Buried
 	}
 	var found []place
 	w := c.worker(l.cfg)
 	for _, s := range l.opened {
-		if s.Era != store.FileEra || r != nil && r.Store() != s {
+		if r != nil && r.Store() != s {
+			continue
+		}
+		if s.Era == store.SQLiteEra {
+			meant := word
+			if r != nil {
+				meant = r.Key
+			}
+			buried, err := c.unbury(ctx, s, meant)
+			if err != nil {
+				return changeError(err, nil)
+			}
+			for _, b := range buried {
+				found = append(found, place{target: s.Target, from: s, buried: b})
+			}
+			continue
+		}
+		if s.Era != store.FileEra {
 			continue
 		}
 		snapshot, err := maintenance.Take(ctx, l.cfg, s.Target, maintenance.Alone(), lock.Local(), c.Now())
@@ -82,13 +100,13 @@ func (c *Call) bringBack(ctx context.Context, l *listing, word string, r *store.
 			names = snapshot.Earlier(r.Key)
 		}
 		if lost, ok := w.Lost(s.Index, word); ok && r == nil && len(names) == 0 {
-			found = append(found, place{s.Target, lost})
+			found = append(found, place{target: s.Target, lost: lost})
 			continue
 		}
 		for _, name := range names {
 			lost, _ := w.Lost(s.Index, jsonfile.NameOf(name, "").Session)
 			lost.Archive = name
-			found = append(found, place{s.Target, lost})
+			found = append(found, place{target: s.Target, lost: lost})
 		}
 	}
 	switch {
@@ -100,11 +118,14 @@ func (c *Call) bringBack(ctx context.Context, l *listing, word string, r *store.
 	case len(found) > 1:
 		var names []string
 		for _, p := range found {
-			names = append(names, or(p.lost.Archive, p.lost.Key))
+			names = append(names, or(or(p.lost.Archive, p.lost.Key), p.buried.Name))
 		}
 		return Usagef("%q means %d archives: %s; give the name of one", word, len(found), strings.Join(names, ", "))
 	}
 	p := found[0]
+	if p.from != nil {
+		return c.exhume(ctx, l.cfg, p.from, p.buried, word)
+	}
 	all := []changed{{cleaned: cleaned{target: p.target}}}
 	x := &all[0]
 	return c.apply(ctx, l.cfg, verb{past: "restored", closed: "it has no call that brings back an archive", plan: func(s *maintenance.Snapshot, _ []string) (*maintenance.Plan, error) {

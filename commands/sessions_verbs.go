@@ -24,6 +24,9 @@ type verb struct {
 	plan func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error)
 	goes bool // the rows leave the store
 
+	// rows is the plan for sessions in a database; nil where oc does not do it there.
+	rows func(cfg *config.Config, s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error)
+
 	unwatches bool // the sessions watch nothing afterwards
 
 	// ask is the request by which a gateway does it to a session; nil where it has none, and closed says why.
@@ -50,6 +53,13 @@ var (
 		"and is told; the others are changed. oc undo takes all of it back. While a gateway of this state lives it is asked to do it, also to a session that was written just now, and undo " +
 		"waits until it has stopped."
 )
+
+// inRows is a plan that is made of a database as it is of a file.
+func inRows(plan func(*maintenance.Snapshot, []string) (*maintenance.Plan, error)) func(*config.Config, *maintenance.Snapshot, []string) (*maintenance.Plan, error) {
+	return func(_ *config.Config, s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+		return plan(s, keys)
+	}
+}
 
 // changed is one store of a verb.
 type changed struct {
@@ -84,7 +94,7 @@ func (x *changed) sqlite() bool { return x.from != nil && x.from.Era == store.SQ
 
 // ids are the session's id before and after the change, "" where it is not there.
 func (x *changed) ids(key string) (before, after string) {
-	if x.sqlite() {
+	if x.sqlite() && x.done.Handed != nil {
 		return x.before[key], x.after[key]
 	}
 	id := func(s *maintenance.Snapshot) string {
@@ -166,7 +176,7 @@ func (c *Call) apply(ctx context.Context, cfg *config.Config, v verb, all []chan
 		}
 	}
 	for i := range all {
-		if all[i].sqlite() {
+		if all[i].sqlite() && v.rows == nil {
 			return changeable(all[i].from)
 		}
 	}
@@ -174,6 +184,12 @@ func (c *Call) apply(ctx context.Context, cfg *config.Config, v verb, all []chan
 	for i := range all {
 		x := &all[i]
 		x.via = viaLocal
+		if x.sqlite() {
+			if c.changeRows(ctx, cfg, v, x, dry); x.err == nil && !dry {
+				c.unwatch(ctx, cfg, v, x)
+			}
+			continue
+		}
 		policy := maintenance.Alone()
 		if v.goes {
 			policy = maintenance.Alone(x.keys...)
@@ -460,7 +476,7 @@ func outcome(p *maintenance.Plan, key string) (result string, value []byte) {
 // verbText shows to a person what was done to the sessions of a store.
 func verbText(c *Call, x changed, dry bool) {
 	d, out := x.done, c.Out
-	if x.sqlite() {
+	if x.sqlite() && d.Handed != nil {
 		handedText(c, d)
 		return
 	}

@@ -7,7 +7,8 @@ import (
 )
 
 // Archive plans to put sessions aside: archivedAt is set where it is not, and
-// pinnedAt goes, as with OpenClaw's sessions.patch (release 2026.7.35).
+// pinnedAt goes, as with OpenClaw's sessions.patch (release 2026.7.35; 2026.9.6
+// notes besides that a person did it).
 // Transcripts stay where they are. The error is a *NoRow.
 func Archive(s *Snapshot, keys []string, now time.Time) (*Plan, error) {
 	d := verbDraft(s, now)
@@ -23,6 +24,7 @@ func Archive(s *Snapshot, keys []string, now time.Time) (*Plan, error) {
 		changes := []row.Change{d.touched(r), {Name: row.PinnedAt.String()}}
 		if !r.IsSet(row.ArchivedAt) {
 			changes = append(changes, row.Change{Name: row.ArchivedAt.String(), Val: d.stampOf(d.now)})
+			changes = append(changes, s.reasoned("manual")...)
 		}
 		d.put(i, row.Edit(r.Val, changes...), "it was named to be archived")
 	}

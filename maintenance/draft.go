@@ -186,7 +186,7 @@ func (d *draft) plan() *Plan {
 		}
 	}
 	p.Actions = append(p.Actions, d.puts...)
-	if len(p.Actions) > 0 {
+	if len(p.Actions) > 0 && d.s.Schema == 0 {
 		changed := len(d.mends) + len(d.puts) - d.added
 		a := Action{Kind: Rewrite, Target: d.s.Store, Class: jsonfile.Store, Rule: RowsChanged, Applies: true, file: -1}
 		a.Reason = fmt.Sprintf("of its %s %d %s, %d %s", rows(len(d.s.Rows)), len(d.order), wordFor(len(d.order), "goes", "go"), changed, wordFor(changed, "changes", "change"))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oc/store"
+	"oc/store/agentdb"
 	"oc/store/jsonfile"
 )
 
@@ -19,6 +20,8 @@ const (
 	Rewrite Kind = "rewrite"  // swap the store Target for what NewStore gives
 	Move    Kind = "move"     // rename the file Target to To
 	Remove  Kind = "remove"   // unlink the file Target
+	Append  Kind = "append"   // add to the end of the transcript of Key, in a database
+	Trim    Kind = "trim"     // take rows out of the transcript of Key, in a database
 
 	RemoveDir Kind = "remove-dir" // remove the directory Target, empty by then
 	Replace   Kind = "replace"    // give the file Target what Content writes; mode and owner stay
@@ -44,6 +47,8 @@ type Action struct {
 	// it of; it may be called more than once and streams. Mode is of a Chmod.
 	Content func(io.Writer) error
 	Mode    fs.FileMode
+
+	write func(*agentdb.Writer) error // of a database: what is done in its transaction
 
 	info fs.FileInfo // what Target was when it was looked at, where it is no file of the snapshot
 	file int         // index in Snapshot.Files; -1

@@ -26,7 +26,7 @@ func Unarchive(s *Snapshot, keys []string, now time.Time) (*Plan, error) {
 			return nil, &Denied{key, "it is not archived"}
 		}
 		if d.idle(i) {
-			d.put(i, row.Edit(r.Val, row.Change{Name: row.ArchivedAt.String()}, d.touched(r)), "it was named to be restored")
+			d.put(i, row.Edit(r.Val, row.Change{Name: row.ArchivedAt.String()}, row.Change{Name: row.ArchiveReason.String()}, row.Change{Name: row.ArchivedBy.String()}, d.touched(r)), "it was named to be restored")
 		}
 	}
 	return d.plan(), nil

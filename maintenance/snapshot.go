@@ -23,6 +23,10 @@ type Snapshot struct {
 	Linked bool
 	Absent bool
 
+	// Schema is that of a database whose sessions these are; 0 where they are
+	// in a file.
+	Schema int
+
 	Rows    []Row         // those that OpenClaw loads, in its order
 	Skipped []row.Skipped // the others; they stay in the file
 	Files   []File        // in the directory by name, then what rows name elsewhere
@@ -71,6 +75,8 @@ type Row struct {
 
 	// Mend is the path that sessionFile should name instead; "" for none.
 	Mend string
+
+	stuck string // why its transcript in a database cannot be changed
 
 	own     []int // transcripts that are this row's and no link
 	side    []int // the trajectory and the pointer beside File

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"oc/store/agentdb"
 	"oc/store/row"
 	"oc/store/span"
 )
@@ -58,12 +59,26 @@ func (d *draft) put(i int, val []byte, format string, args ...any) {
 	if string(val) == string(r.Val) {
 		return
 	}
-	d.puts = append(d.puts, Action{Kind: PutRow, Key: r.Key, Rule: ByHand, Reason: fmt.Sprintf(format, args...), Bytes: int64(len(val)), Value: val, Applies: true, file: -1})
+	d.puts = append(d.puts, d.written(r.Key, val, fmt.Sprintf(format, args...)))
+}
+
+// written is the action that writes a row, to a file or to a database.
+func (d *draft) written(key string, val []byte, reason string) Action {
+	a := Action{Kind: PutRow, Key: key, Rule: ByHand, Reason: reason, Bytes: int64(len(val)), Value: val, Applies: true, file: -1}
+	if d.s.Schema != 0 {
+		a.write = func(w *agentdb.Writer) error { return w.Put(key, val) }
+	}
+	return a
+}
+
+// transcript changes the transcript of a row of a database.
+func (d *draft) transcript(i int, kind Kind, reason string, write func(*agentdb.Writer) error) {
+	d.puts = append(d.puts, Action{Kind: kind, Key: d.s.Rows[i].Key, Rule: ByHand, Reason: reason, Applies: true, file: -1, write: write})
 }
 
 // add writes a row that is not there yet.
 func (d *draft) add(key string, val []byte, reason string) {
-	d.puts = append(d.puts, Action{Kind: PutRow, Key: key, Rule: ByHand, Reason: reason, Bytes: int64(len(val)), Value: val, Applies: true, file: -1})
+	d.puts = append(d.puts, d.written(key, val, reason))
 	d.added++
 }
 

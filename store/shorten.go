@@ -359,6 +359,9 @@ func (x *Shortening) chunks(ctx context.Context, how Summarizer, f func(i int, t
 
 // rows reads some rows of the branch again.
 func (f *Fill) rows(ctx context.Context, from, to int, each func(i int, e *transcript.Entry) error) error {
+	if f.Of.InDatabase() {
+		return f.events(ctx, from, to, each)
+	}
 	file, err := os.Open(f.Of.Path)
 	if err != nil {
 		return err

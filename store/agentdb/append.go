@@ -218,6 +218,15 @@ func (w *Writer) Stale(id string) error {
 	return err
 }
 
+// Unprogress takes away the card that shows how far the work of a session is, as a reset does.
+func (w *Writer) Unprogress(key string) error {
+	has, err := w.db.tx.HasTable("session_progress_cards")
+	if err == nil && has {
+		_, err = w.db.tx.Exec("DELETE FROM session_progress_cards WHERE session_key = ?1", key)
+	}
+	return err
+}
+
 // touch moves the times of a transcript that has changed; the time of its last change always grows.
 func (w *Writer) touch(id string, at int64) error {
 	_, err := w.db.tx.Exec(`UPDATE session_windows SET updated_at = ?2,

@@ -40,23 +40,11 @@ func (e *Unwritable) Error() string {
 	return fmt.Sprintf("%s has schema %d; oc changes databases of the schemas 19 (2026.8.2) and 23 (2026.9.6) only", e.Path, e.Version)
 }
 
+// Now is the time of the change, in epoch milliseconds.
+func (w *Writer) Now() int64 { return w.now }
+
 // DB reads what is there by now.
 func (w *Writer) DB() *DB { return &w.db }
-
-// Entry is the row of a session as it stands; false if there is none or OpenClaw does not read it.
-func (w *Writer) Entry(key string) (e row.Entry, ok bool, err error) {
-	err = w.db.tx.Each("SELECT entry_json, current_session_id, updated_at FROM session_nodes WHERE session_key = ?1", func(r *sqlfile.Row) error {
-		if e, err = row.New(key, r.Bytes(0)); err != nil {
-			return nil // unreadable, as one that is no object
-		}
-		id, _ := e.Text(row.SessionID)
-		at, has := span.Float(e.Raw(row.UpdatedAt))
-		updated, _ := r.Int(2)
-		ok = id != "" && id == r.Text(1) && has && at == float64(updated)
-		return nil
-	}, key)
-	return e, ok, err
-}
 
 // Put writes the row of a session, new or in place of the one with its key, and what OpenClaw writes with it: the columns, the window of its
 // session id, and the time at which its conversation was last seen. What stands in the JSON keeps its bytes. The error is an *Unfit, or one

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"oc/store/row"
+	"oc/store/span"
 	"oc/store/sqlfile"
 )
 
@@ -35,6 +37,7 @@ type Window struct {
 // Archive is a deleted or reset transcript that is kept in the database until it is a file.
 type Archive struct {
 	SessionID string
+	Key       string // of the session
 	Name      string // of its file in the artifact directory
 	Reason    string // "deleted" or "reset"
 	Bytes     int64  // as stored
@@ -162,8 +165,52 @@ func (db *DB) Windows(key string) ([]Window, error) {
 	return all, err
 }
 
+// Entry is the row of a session, with all that is in it; false if there is none or OpenClaw does not read it. It is of a database with nodes.
+func (db *DB) Entry(key string) (e row.Entry, ok bool, err error) {
+	err = db.tx.Each("SELECT entry_json, current_session_id, updated_at FROM session_nodes WHERE session_key = ?1", func(r *sqlfile.Row) error {
+		if e, err = row.New(key, r.Bytes(0)); err != nil {
+			return nil // unreadable, as one that is no object
+		}
+		id, _ := e.Text(row.SessionID)
+		at, has := span.Float(e.Raw(row.UpdatedAt))
+		updated, _ := r.Int(2)
+		ok = id != "" && id == r.Text(1) && has && at == float64(updated)
+		return nil
+	}, key)
+	return e, ok, err
+}
+
+// Owner is the key of the session that owns a window; "" where there is no such window.
+func (db *DB) Owner(sessionID string) (string, error) {
+	has, err := db.tx.Columns(db.windows())
+	if err != nil || !has["session_key"] {
+		return "", err
+	}
+	key, _, err := db.tx.Text("SELECT session_key FROM "+db.windows()+" WHERE session_id = ?1", sessionID)
+	return key, err
+}
+
+// Grown is when the transcript of a window last changed, in epoch milliseconds; 0 where that is not known.
+func (db *DB) Grown(sessionID string) (int64, error) {
+	has, err := db.tx.Columns(db.windows())
+	if err != nil || !has["transcript_updated_at"] {
+		return 0, err
+	}
+	at, _, err := db.tx.Int("SELECT transcript_updated_at FROM "+db.windows()+" WHERE session_id = ?1", sessionID)
+	return at, err
+}
+
 // Archives are the archived transcripts of a session key that the database holds, the oldest first.
 func (db *DB) Archives(key string) ([]Archive, error) {
+	return db.archives("session_key = ?1", key)
+}
+
+// FindArchives are those that a word means, the oldest first: the key of a session, its id, or the name of an archive.
+func (db *DB) FindArchives(word string) ([]Archive, error) {
+	return db.archives("session_key = ?1 OR session_id = ?1 OR archive_name = ?1", word)
+}
+
+func (db *DB) archives(where, word string) ([]Archive, error) {
 	has, err := db.tx.HasTable("session_transcript_archives")
 	if err != nil || !has {
 		return nil, err
@@ -172,14 +219,14 @@ func (db *DB) Archives(key string) ([]Archive, error) {
 		return nil, err
 	}
 	var all []Archive
-	err = db.tx.Each(`SELECT session_id, archive_name, reason, octet_length(archive_blob), created_at, published_at
-		FROM session_transcript_archives WHERE session_key = ?1 ORDER BY created_at, session_id, generation`, func(r *sqlfile.Row) error {
-		a := Archive{SessionID: r.Text(0), Name: r.Text(1), Reason: r.Text(2), Published: !r.Null(5)}
+	err = db.tx.Each(`SELECT session_id, archive_name, reason, octet_length(archive_blob), created_at, published_at, session_key
+		FROM session_transcript_archives WHERE `+where+` ORDER BY created_at, session_id, generation`, func(r *sqlfile.Row) error {
+		a := Archive{SessionID: r.Text(0), Key: r.Text(6), Name: r.Text(1), Reason: r.Text(2), Published: !r.Null(5)}
 		a.Bytes, _ = r.Int(3)
 		a.CreatedAt, _ = r.Int(4)
 		all = append(all, a)
 		return nil
-	}, key)
+	}, word)
 	return all, err
 }
 
