@@ -421,12 +421,3 @@ func TestCompactShowsItsPlan(t *testing.T) {
 		t.Errorf("something was done: %v", err)
 	}
 }
-
-// Sessions in a database are not changed offline.
-func TestCompactDatabase(t *testing.T) {
-	state, _, env := lived(t)
-	before := tree(t, state)
-	if a := ocRun(t, state, env, "--state-dir", state, "sessions", "compact", "agent:main:main", "--main"); a.exit != ExitRefused || !strings.Contains(a.errout, "file era only") || tree(t, state) != before {
-		t.Errorf("exit %d: %s", a.exit, a.errout)
-	}
-}

@@ -124,11 +124,11 @@ func Change(s *Snapshot, key string, p Patch, now time.Time) (*Plan, error) {
 		set(x.field, toolList(x.names))
 	}
 	if p.Model != "" {
-		changes = append(changes, model(r, p.Model, p.Default)...)
+		changes = append(changes, s.model(r, p.Model, p.Default)...)
 	}
 	for _, name := range p.Unset {
 		if name == row.Model.String() || name == row.ModelOverride.String() {
-			changes = append(changes, model(r, p.Default, p.Default)...)
+			changes = append(changes, s.model(r, p.Default, p.Default)...)
 			changes = append(changes, row.Change{Name: row.LiveModelSwitchPending.String()})
 			continue
 		}
@@ -240,6 +240,24 @@ func (x *Setting) Accepts(text string) bool {
 		return text != "" && span.UTF16Len(text) <= 512
 	}
 	return slices.Contains(x.Values, text)
+}
+
+// model is what changes in a row with its model. In a database more is noted:
+// that the choice leads to a model that is known, and since 2026.9.6 that the
+// default was chosen.
+func (s *Snapshot) model(r *Row, to, standard string) []row.Change {
+	changes := model(r, to, standard)
+	if s.Schema == 0 {
+		return changes
+	}
+	resolution := row.Change{Name: "modelOverrideRouteResolution"}
+	switch {
+	case to != standard:
+		resolution.Val = []byte(`"resolved"`)
+	case s.Schema >= 23:
+		changes = append(changes, row.Change{Name: row.ModelOverrideSource.String(), Val: []byte(`"default"`)})
+	}
+	return append(changes, resolution, row.Change{Name: row.FallbackNotice.String()})
 }
 
 // model changes the model of a session as a user's choice: the default one is

@@ -1,0 +1,297 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+
+	"oc/store/sqlfile"
+)
+
+// afterMigration is when the recorded databases were calm, and nothing in them was written in the last minutes.
+const afterMigration = 1796068900000
+
+// migrated is a state whose agent main has a recorded database of the real OpenClaw.
+func migrated(t *testing.T, name string) (state, path string, env map[string]string) {
+	t.Helper()
+	data := made[[]byte](t)(os.ReadFile(filepath.Join("../store/agentdb/testdata", name+".sqlite.zst")))
+	d := made[*zstd.Decoder](t)(zstd.NewReader(nil))
+	defer d.Close()
+	data = made[[]byte](t)(d.DecodeAll(data, nil))
+	state = filepath.Join(t.TempDir(), "state")
+	path = filepath.Join(state, "agents", "main", "agent", "openclaw-agent.sqlite")
+	for _, dir := range []string{filepath.Dir(path), filepath.Join(state, "agents", "main", "sessions")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := `{"agents":{"defaults":{"workspace":"/home/demouser/ws","model":{"primary":"fake/fake-1"}},"list":[{"id":"main","default":true}]}}`
+	if err := os.WriteFile(filepath.Join(state, "openclaw.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return state, path, quiet(t, afterMigration)
+}
+
+// tables are all rows of all tables of a database, as text, but for what SQLite's search keeps of its own.
+func tables(t *testing.T, path string) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	err := sqlfile.Read(context.Background(), path, func(tx *sqlfile.Tx) error {
+		clear(all)
+		var names []string
+		err := tx.Each(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '%_fts_data' AND name NOT LIKE '%_fts_idx' AND name NOT LIKE '%_fts_docsize' AND name NOT LIKE 'sqlite_%'`, func(r *sqlfile.Row) error {
+			names = append(names, r.Text(0))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			width := 0
+			err := tx.Each(`SELECT count(*) FROM pragma_table_info('`+name+`')`, func(r *sqlfile.Row) error {
+				n, _ := r.Int(0)
+				width = int(n)
+				return nil
+			})
+			if err == nil {
+				err = tx.Each(`SELECT * FROM "`+name+`"`, func(r *sqlfile.Row) error {
+					var b strings.Builder
+					for i := range width {
+						fmt.Fprintf(&b, "%T %v|", r.Value(i), r.Value(i))
+					}
+					all[name] = append(all[name], b.String())
+					return nil
+				})
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			slices.Sort(all[name])
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// Every verb changes a database as it changes a file, says so, and is taken back row by row in every table.
+func TestVerbsOnDatabases(t *testing.T) {
+	const (
+		scratch  = "agent:main:explicit:scratch-1"
+		archived = "agent:main:explicit:archived-1"
+		telegram = "agent:main:telegram:direct:777"
+		group    = "agent:main:telegram:group:-100123"
+		missing  = "agent:main:explicit:missing-1"
+	)
+	for _, name := range []string{"migrated-19", "migrated-23"} {
+		for _, x := range []struct {
+			args []string
+			key  string
+			says string // of the row afterwards
+			not  string
+		}{
+			{[]string{"archive", scratch}, scratch, `"archivedAt":1796068900000`, `"pinnedAt"`},
+			{[]string{"restore", archived}, archived, `"updatedAt":1796068900000`, `"archivedAt"`},
+			{[]string{"patch", telegram, "--label", "Desk é", "--pin"}, telegram, `"label":"Desk é"`, "\x00"},
+			{[]string{"reset", telegram}, telegram, `"sessionStartedAt":1796068900000`, `"lastInteractionAt"`},
+			{[]string{"reset", missing, "--reason", "new"}, missing, `"sessionId":"00000008-1111-4222-8333-000000000008"`, `"lastInteractionAt"`},
+			{[]string{"compact", group, "--keep-recent-tokens", "10"}, group, `"compactionCount":1`, `"inputTokens"`},
+			{[]string{"compact", group, "--max-lines", "4"}, group, `"updatedAt":1796068900000`, `"totalTokens"`},
+		} {
+			t.Run(name+" "+strings.Join(x.args[:1], " "), func(t *testing.T) {
+				state, path, env := migrated(t, name)
+				before, names := tables(t, path), tree(t, state)
+				line := append([]string{"--state-dir", state, "sessions"}, x.args...)
+				if a := ocRun(t, state, env, append(line, "--dry-run")...); a.exit != ExitDone || !strings.Contains(a.out, "Dry run: nothing was changed") && x.args[0] != "compact" || tree(t, state) != names {
+					t.Fatalf("dry run: exit %d: %s%s", a.exit, a.out, a.errout)
+				}
+				a := ocRun(t, state, env, append(line, "--json")...)
+				if a.exit != ExitDone {
+					t.Fatalf("exit %d: %s", a.exit, a.errout)
+				}
+				doc := a.doc(t)
+				want(t, "via", doc["via"], viaLocal)
+				want(t, "storePath", doc["storePath"], path)
+				want(t, "rows", dig(doc, "committed", "rows"), 1.0)
+				row := ""
+				for _, r := range tables(t, path)["session_nodes"] {
+					if strings.HasPrefix(r, "string "+x.key+"|") {
+						row = r
+					}
+				}
+				if !strings.Contains(row, x.says) || strings.Contains(row, x.not) {
+					t.Errorf("the row is %s", row)
+				}
+				if d := cmp.Diff(before, tables(t, path)); d == "" {
+					t.Error("nothing has changed")
+				}
+				if a := ocRun(t, state, env, "--state-dir", state, "sessions", "list", "--json"); a.exit != ExitDone || !strings.Contains(a.out, x.key) {
+					t.Errorf("list: exit %d %s", a.exit, a.errout)
+				}
+				if a := ocRun(t, state, env, "--state-dir", state, "undo"); a.exit != ExitDone {
+					t.Fatalf("undo: exit %d %s%s", a.exit, a.out, a.errout)
+				}
+				if d := cmp.Diff(before, tables(t, path)); d != "" {
+					t.Errorf("after undo:\n%s", d)
+				}
+			})
+		}
+	}
+}
+
+// What the gateway of 2026.9.6 made of a row on a request, oc makes of it on the command that says the same.
+func TestVerbsDoAsTheGateway(t *testing.T) {
+	var calls []struct {
+		Name, Key string
+		Before    map[string][]map[string]any
+		Changes   []struct {
+			Table, PK string
+			After     map[string]any
+		}
+	}
+	if err := json.Unmarshal(made[[]byte](t)(os.ReadFile("../store/agentdb/testdata/calls-23.json")), &calls); err != nil {
+		t.Fatal(err)
+	}
+	args := map[string][]string{
+		"archive": {"archive"}, "restore": {"restore"}, "reset": {"reset"}, "resetmissing": {"reset"}, "resetmain": {"reset", "--main", "--reason", "new"},
+		"patch": {"patch", "--label", "Desk2", "--pin", "--verbose-level", "full"}, "unread": {"patch", "--unread"}, "read": {"patch", "--read"},
+		"model": {"patch", "--model", "fake/fake-2"}, "modelnull": {"patch", "--unset", "model"}, "compactlines": {"compact", "--max-lines", "4"},
+	}
+	done := 0
+	for _, c := range calls {
+		if args[c.Name] == nil {
+			continue // a summary is another one
+		}
+		done++
+		t.Run(c.Name, func(t *testing.T) {
+			state, path, env := migrated(t, "migrated-23")
+			node := c.Before["session_nodes"][0]
+			err := sqlfile.Write(context.Background(), path, time.Second, func(tx *sqlfile.Tx) error {
+				columns := slices.Sorted(maps.Keys(node))
+				for _, name := range columns {
+					v := node[name]
+					if f, is := v.(float64); is {
+						v = int64(f)
+					}
+					if _, err := tx.Exec("UPDATE session_nodes SET "+name+" = ?1 WHERE session_key = ?2", v, c.Key); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var after map[string]any
+			for _, x := range c.Changes {
+				if x.Table == "session_nodes" {
+					after = x.After
+				}
+			}
+			env["OC_NOW"] = fmt.Sprint(int64(after["updated_at"].(float64)))
+			verb := args[c.Name]
+			if a := ocRun(t, state, env, slices.Concat([]string{"--state-dir", state, "sessions", verb[0], c.Key}, verb[1:])...); a.exit != ExitDone {
+				t.Fatalf("exit %d: %s", a.exit, a.errout)
+			}
+			got := ""
+			err = sqlfile.Read(context.Background(), path, func(tx *sqlfile.Tx) error {
+				got, _, err = tx.Text("SELECT entry_json FROM session_nodes WHERE session_key = ?1", c.Key)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(lasting(t, after["entry_json"].(string)), lasting(t, got)); d != "" {
+				t.Errorf("the gateway's row, and oc's:\n%s", d)
+			}
+		})
+	}
+	want(t, "calls", done, len(args))
+}
+
+// lasting are those of a row, without what is drawn by lot and what a gateway notes for a task of its own.
+func lasting(t *testing.T, entry string) map[string]any {
+	t.Helper()
+	var m map[string]any
+	if err := json.Unmarshal([]byte(entry), &m); err != nil {
+		t.Fatal(err)
+	}
+	if m["lifecycleRevision"] != nil {
+		m["lifecycleRevision"] = "some"
+	}
+	delete(m, "sessionDiffBaselineCapture")
+	return m
+}
+
+// What cannot be changed stays as it is, and is told.
+func TestVerbsLeaveDatabasesAlone(t *testing.T) {
+	const scratch, old = "agent:main:explicit:scratch-1", "agent:main:explicit:old-1"
+	change := func(sql ...string) func(t *testing.T, path string, env map[string]string) {
+		return func(t *testing.T, path string, _ map[string]string) {
+			err := sqlfile.Write(context.Background(), path, time.Second, func(tx *sqlfile.Tx) error {
+				for _, s := range sql {
+					if _, err := tx.Exec(s); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	none := func(*testing.T, string, map[string]string) {}
+	for _, x := range []struct {
+		name string
+		harm func(t *testing.T, path string, env map[string]string)
+		args []string
+		exit int
+		says string
+	}{
+		{"an older schema", change("PRAGMA user_version = 22"), []string{"archive", scratch}, ExitRefused, "22"},
+		{"a newer schema", change("PRAGMA user_version = 24"), []string{"patch", scratch, "--unpin"}, ExitRefused, "24"},
+		{"a column that is not known", change("ALTER TABLE session_nodes ADD COLUMN more TEXT NOT NULL DEFAULT 'x'"), []string{"archive", scratch}, ExitRefused, "session_nodes"},
+		{"written a minute ago", change("UPDATE session_windows SET transcript_updated_at = 1796068840000"), []string{"reset", old}, ExitRefused, "written 1 min ago"},
+		{"another session's transcript", none, []string{"reset", "agent:main:cron:job-1"}, ExitFailed, "another session owns"},
+		{"another session's transcript to compact", none, []string{"compact", "agent:main:cron:job-1", "--max-lines", "3"}, ExitFailed, "another session owns"},
+		{"archived", none, []string{"reset", "agent:main:explicit:archived-1"}, ExitFailed, "archived"},
+		{"archived to compact", none, []string{"compact", "agent:main:explicit:archived-1", "--max-lines", "3"}, ExitFailed, "archived"},
+		{"in a cold archive", change(`INSERT INTO session_transcript_cold_archives VALUES ('00000006-1111-4222-8333-000000000006', 'g', 'x', '` + strings.Repeat("0", 64) + `', 1, 1, 1, 0, 1, 'file', NULL)`), []string{"reset", old}, ExitFailed, "cold archive"},
+		{"a cron run", none, []string{"reset", old, "--cron-run"}, ExitFailed, "cron"},
+		{"a successor", none, []string{"compact", old, "--successor"}, ExitUsage, "--successor"},
+		{"a label that is taken", none, []string{"patch", old, "--label", "Scratch"}, ExitFailed, "in use"},
+		{"not archived, and no archive", none, []string{"restore", old}, ExitFailed, "not archived"},
+		{"nobody", none, []string{"archive", "agent:main:nobody"}, ExitFailed, "nobody"},
+		{"a time that no column takes", change(`UPDATE session_nodes SET entry_json = json_set(entry_json, '$.lastReadAt', 1.5) WHERE session_key = '` + old + `'`), []string{"archive", old}, ExitRefused, "lastReadAt is 1.5"},
+		{"lineage that is not canonical", change(`UPDATE session_nodes SET entry_json = json_set(entry_json, '$.spawnedBy', 'Agent:Main:X') WHERE session_key = '` + old + `'`), []string{"archive", old}, ExitRefused, "spawnedBy"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			state, path, env := migrated(t, "migrated-23")
+			x.harm(t, path, env)
+			before := tables(t, path)
+			a := ocRun(t, state, env, append([]string{"--state-dir", state, "sessions"}, x.args...)...)
+			if a.exit != x.exit || !strings.Contains(a.errout, x.says) {
+				t.Errorf("exit %d, want %d: %s", a.exit, x.exit, a.errout)
+			}
+			if d := cmp.Diff(before, tables(t, path)); d != "" {
+				t.Errorf("something changed:\n%s", d)
+			}
+		})
+	}
+}
