@@ -24,6 +24,7 @@ type Call struct {
 	Now     func() time.Time
 	Dir     string // working directory
 
+	under    under
 	flags    []setting
 	env      map[string]string
 	answered bool // a JSON document is complete

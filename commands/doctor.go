@@ -9,7 +9,6 @@ import (
 	"oc/config"
 	"oc/maintenance/doctor"
 	"oc/store"
-	"oc/store/lock"
 )
 
 func doctors() *Command {
@@ -83,7 +82,7 @@ func runDoctor(ctx context.Context, c *Call) error {
 	bar := c.Progress("reading transcripts")
 	o := doctor.Options{
 		Config: cfg, Targets: targets, State: !c.Given("agent") && !c.Given("store"), Both: c.Bool("both-eras"), Only: only, Deep: c.Bool("deep"),
-		Machine: lock.Local(), Owner: c.owner(ctx, cfg), Now: c.Now(),
+		Machine: c.machine(), Owner: c.owner(ctx, cfg), Now: c.Now(),
 		Sized:    func(s doctor.Size) { c.Notef("%s", sizeLine(s)) },
 		Progress: func(done, total int64) { bar.Set(done, total) },
 	}

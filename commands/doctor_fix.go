@@ -282,5 +282,5 @@ func (m mending) print(p *span.Printer) error {
 
 // mender applies plans of repairs.
 func (c *Call) mender(cfg *config.Config) *maintenance.Worker {
-	return &maintenance.Worker{Config: cfg, Machine: lock.Local(), Now: c.Now, Wait: patience, Command: c.line()}
+	return &maintenance.Worker{Config: cfg, Machine: c.machine(), Now: c.Now, Wait: patience, Command: c.line(), FS: c.under.files}
 }

@@ -27,6 +27,8 @@ type Process struct {
 	Environ []string // NAME=value
 	Dir     string   // working directory, "" when it is gone
 	Now     func() time.Time
+
+	under under
 }
 
 // Signals are those that ask for an orderly end, as a terminal that is closed does too, but under nohup.
@@ -57,7 +59,7 @@ func run(ctx context.Context, root *Command, p Process) int {
 	}
 	c := &Call{
 		Path: line.path, Args: line.args, flags: line.flags,
-		Stdin: p.Stdin, Environ: p.Environ, Dir: p.Dir, env: env,
+		Stdin: p.Stdin, Environ: p.Environ, Dir: p.Dir, under: p.under, env: env,
 		Out: term.New(&stopping{p.Stdout, stop}, p.Stdout, term.Options{Env: getenv, NoColor: noColor}),
 		Err: term.New(p.Stderr, p.Stderr, term.Options{Env: getenv, NoColor: noColor, Prompt: true}),
 	}

@@ -18,7 +18,7 @@ import (
 
 // owner looks for whoever owns the state. No connection is made.
 func (c *Call) owner(ctx context.Context, cfg *config.Config) gateway.Ownership {
-	return gateway.Owner(ctx, c.where(cfg), lock.Local(), c.Now())
+	return gateway.Owner(ctx, c.where(cfg), c.machine(), c.Now())
 }
 
 // where is the state, and where the locks of its owners may be.
@@ -27,6 +27,7 @@ func (c *Call) where(cfg *config.Config) gateway.Where {
 		StateDir: cfg.StateDir, ConfigPath: cfg.ConfigFile, StateDB: store.StateDatabase(cfg.StateDir),
 		TmpDirs: []string{os.TempDir()}, LockRoot: "/tmp", UID: os.Getuid(), Ports: gateway.Ports(cfg.Getenv, gateway.SettingsOf(cfg)),
 	}
+	w.Proc = c.under.proc
 	if dir := c.Env("TMPDIR"); dir != "" {
 		w.TmpDirs = []string{dir}
 	}
@@ -56,7 +57,7 @@ func (c *Call) way(ctx context.Context, cfg *config.Config, index string, sqlite
 			return nil, Refusef("%w; nothing was changed: give --offline if this state has no gateway", err)
 		}
 	}
-	conn, d := gateway.Reach(ctx, w, lock.Local(), c.Now(), o, f)
+	conn, d := gateway.Reach(ctx, w, c.machine(), c.Now(), o, f)
 	if ctx.Err() != nil { // the search was cut short, and its answer is none
 		if conn != nil {
 			_ = conn.Close()
@@ -149,7 +150,7 @@ func (c *Call) hold(ctx context.Context, cfg *config.Config) func() (release fun
 		if err != nil {
 			return nil, err
 		}
-		if err := gateway.Leased(ctx, w, lock.Local(), c.Now()); err != nil {
+		if err := gateway.Leased(ctx, w, c.machine(), c.Now()); err != nil {
 			return nil, errors.Join(err, release())
 		}
 		return release, nil

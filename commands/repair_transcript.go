@@ -10,7 +10,6 @@ import (
 	"oc/config"
 	"oc/maintenance/doctor"
 	"oc/store"
-	"oc/store/lock"
 )
 
 func repairTranscript() *Command {
@@ -44,7 +43,7 @@ func runRepairTranscript(ctx context.Context, c *Call) error {
 			return err
 		}
 	}
-	o := doctor.Options{Config: cfg, Machine: lock.Local(), Now: c.Now()}
+	o := doctor.Options{Config: cfg, Machine: c.machine(), Now: c.Now()}
 	x := doctor.RepairTranscript(ctx, o, path, c.mender(cfg), dry)
 	var busy *doctor.InUse
 	switch {

@@ -22,6 +22,10 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"oc":   func() { program(all()) },
 		"demo": func() { program(demo()) },
+		"nonet": func() {
+			fmt.Fprintln(os.Stderr, withoutNetwork(os.Args[1:]))
+			os.Exit(1)
+		},
 	})
 }
 

@@ -162,7 +162,7 @@ const patience = 5 * time.Second
 // worker applies plans for this command line.
 func (c *Call) worker(cfg *config.Config) *maintenance.Worker {
 	return &maintenance.Worker{
-		Config: cfg, Machine: lock.Local(), Now: c.Now, Wait: patience, Command: c.line(),
+		Config: cfg, Machine: c.machine(), Now: c.Now, Wait: patience, Command: c.line(), FS: c.under.files,
 		Purge: c.Bool("purge"), Keep: c.Duration("keep-undo"),
 	}
 }

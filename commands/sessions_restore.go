@@ -8,7 +8,6 @@ import (
 	"oc/maintenance"
 	"oc/store"
 	"oc/store/jsonfile"
-	"oc/store/lock"
 )
 
 func sessionsRestore() *Command {
@@ -91,7 +90,7 @@ func (c *Call) bringBack(ctx context.Context, l *listing, word string, r *store.
 		if s.Era != store.FileEra {
 			continue
 		}
-		snapshot, err := maintenance.Take(ctx, l.cfg, s.Target, maintenance.Alone(), lock.Local(), c.Now())
+		snapshot, err := maintenance.Take(ctx, l.cfg, s.Target, maintenance.Alone(), c.machine(), c.Now())
 		if err != nil {
 			return changeError(err, nil)
 		}

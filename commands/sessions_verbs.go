@@ -12,7 +12,6 @@ import (
 	"oc/maintenance"
 	"oc/maintenance/journal"
 	"oc/store"
-	"oc/store/lock"
 	"oc/store/row"
 	"oc/store/span"
 )
@@ -219,7 +218,7 @@ func isRecent(k maintenance.Protected) bool { return k.Rule == maintenance.Recen
 
 // rehearsal plans without applying.
 func (c *Call) rehearsal(ctx context.Context, cfg *config.Config, t store.Target, p *maintenance.Policy, plan func(*maintenance.Snapshot) (*maintenance.Plan, error)) (*maintenance.Done, error) {
-	s, err := maintenance.Take(ctx, cfg, t, p, lock.Local(), c.Now())
+	s, err := maintenance.Take(ctx, cfg, t, p, c.machine(), c.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func runUndo(ctx context.Context, c *Call) error {
 	if err := c.undoFlags(); err != nil {
 		return err
 	}
-	w := &maintenance.Worker{Config: cfg, Now: c.Now, Wait: patience}
+	w := &maintenance.Worker{Config: cfg, Now: c.Now, Wait: patience, FS: c.under.files}
 	index := ""
 	if c.Given("store") || c.Given("agent") {
 		if err := c.knows(cfg); err != nil {

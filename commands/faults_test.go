@@ -1,0 +1,371 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oc/fixtures"
+	"oc/maintenance/journal"
+	"oc/store/lock"
+	"oc/store/span"
+)
+
+// altering is a command that changes a state of files, for the matrix of faults.
+type altering struct {
+	name  string
+	first [][]string // commands that go before, without faults
+	line  []string
+	ready func(t *testing.T, state string) // makes the state fit; nil: it is
+	keeps bool                             // it changes nothing but oc's own files
+}
+
+func edit(name string, change func(text string) string) func(*testing.T, string) {
+	return func(t *testing.T, state string) {
+		t.Helper()
+		path := filepath.Join(state, name)
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := change(string(raw))
+		if text == string(raw) {
+			t.Fatalf("%s was not changed", name)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const (
+	workStore = "agents/work/sessions/sessions.json"
+	aNote     = "agent:work:hook:web-shop-order"
+	aChat     = "agent:work:telegram:direct:5550137"
+)
+
+var changingCommands = []altering{
+	{name: "sessions cleanup", line: []string{"sessions", "cleanup", "--agent", "work"}},
+	{name: "sessions cleanup --fix-missing", line: []string{"sessions", "cleanup", "--agent", "work", "--fix-missing"}},
+	{name: "sessions cleanup --older-than", line: []string{"sessions", "cleanup", "--agent", "work", "--older-than", "2d"}},
+	{name: "sessions cleanup --empty", line: []string{"sessions", "cleanup", "--all-agents", "--empty"}},
+	{name: "sessions archive", line: []string{"sessions", "archive", aNote, aChat}},
+	{name: "sessions restore, archived", first: [][]string{{"sessions", "archive", aChat}}, line: []string{"sessions", "restore", aChat}},
+	{name: "sessions delete", line: []string{"sessions", "delete", aNote, aChat, "--yes"}},
+	{name: "sessions restore, deleted", first: [][]string{{"sessions", "delete", aChat, "--yes"}}, line: []string{"sessions", "restore", aChat}},
+	{name: "sessions reset", line: []string{"sessions", "reset", aChat}},
+	{name: "sessions patch", line: []string{"sessions", "patch", aChat, "--label", "x", "--pin", "--category", "y"}},
+	{name: "sessions compact", line: []string{"sessions", "compact", "agent:work:main", "--main", "--keep-recent-tokens", "60"}},
+	{name: "sessions compact --max-lines", line: []string{"sessions", "compact", "agent:work:main", "--main", "--max-lines", "4"}},
+	{name: "agents delete", line: []string{"agents", "delete", "garden", "--yes"}},
+	{name: "doctor --fix", line: []string{"doctor", "--fix"}},
+	{name: "doctor --fix unlinked-history", line: []string{"doctor", "--fix", "unlinked-history", "--yes"}},
+	{name: "doctor --fix config-retired-key", line: []string{"doctor", "--fix", "config-retired-key"}, ready: func(t *testing.T, state string) {
+		if err := os.WriteFile(filepath.Join(state, "openclaw.json"), []byte("{\n  // ours\n  agents: {list: [{id: 'work', default: true}, {id: 'garden'}]},\n  session: {maintenance: {rotateBytes: 5, pruneAfter: '30d'}},\n}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}},
+	{name: "repair transcript", line: []string{"repair", "transcript", "agent:work:main"}, ready: func(t *testing.T, state string) {
+		edit(transcriptOf(t, state, "agent:work:main"), func(text string) string {
+			lines := strings.SplitAfter(text, "\n")
+			return strings.Join(slices.Insert(lines, 3, "no JSON\n", lines[2]), "") + `{"type":"message","id":"cut`
+		})(t, state)
+	}},
+	{name: "repair index", line: []string{"repair", "index", "--agent", "work"}, ready: func(t *testing.T, state string) {
+		raw, err := os.ReadFile(filepath.Join(state, workStore))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(state, workStore+".bak"), raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		edit(workStore, func(text string) string { return text[:len(text)/2] })(t, state)
+	}},
+	{name: "repair paths", line: []string{"repair", "paths", "--from", "/old/home", "--to", "{state}"}, ready: func(t *testing.T, state string) {
+		file := filepath.Base(transcriptOf(t, state, aChat))
+		edit(workStore, func(text string) string {
+			return strings.Replace(text, `"sessionId"`, `"sessionFile": "/old/home/agents/work/sessions/nowhere.jsonl", "sessionId"`, 1)
+		})(t, state)
+		edit(workStore, func(text string) string { return strings.Replace(text, "nowhere.jsonl", file, 1) })(t, state)
+	}},
+	{name: "undo", first: [][]string{{"sessions", "delete", aNote, aChat, "--yes"}}, line: []string{"undo"}},
+	{name: "undo of a cleanup", first: [][]string{{"sessions", "cleanup", "--agent", "work", "--fix-missing"}}, line: []string{"undo"}},
+	{name: "undo --expire", first: [][]string{{"sessions", "delete", aNote, "--yes"}}, line: []string{"undo", "--expire", "all"}, keeps: true},
+}
+
+// transcriptOf is the name of the transcript of a session of the agent work, below the state.
+func transcriptOf(t *testing.T, state, key string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(state, workStore))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, ok := span.Text(span.Member(span.Member(raw, key), "sessionId"))
+	if !ok {
+		t.Fatalf("%s is not in the store", key)
+	}
+	return "agents/work/sessions/" + id + ".jsonl"
+}
+
+// matrixOfFaults is what the test has tried, a line a command: CI prints it.
+var matrixOfFaults struct {
+	sync.Mutex
+	lines []string
+	tried int
+}
+
+// Every changing command is stopped, as by a kill, and meets EIO, ENOSPC and EACCES, at every single operation on files that it does. At once the
+// store parses and no row has lost its transcript; and one undo, which finishes or rolls back what was begun, brings every byte, name, mode and
+// time back.
+func TestFaultMatrix(t *testing.T) {
+	for _, c := range changingCommands {
+		t.Run(c.name, func(t *testing.T) { c.suffer(t) })
+	}
+	m := &matrixOfFaults
+	slices.Sort(m.lines)
+	table := "| command | operations | stopped | EIO | ENOSPC | EACCES |\n|---|---|---|---|---|---|\n" + strings.Join(m.lines, "") + fmt.Sprintf("\n%d commands, %d faults.\n", len(m.lines), m.tried)
+	t.Log("\n" + table)
+	if file := os.Getenv("OC_FAULTS"); file != "" {
+		if err := os.WriteFile(file, []byte(table), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (c altering) suffer(t *testing.T) {
+	root, err := os.MkdirTemp("/dev/shm", "oc-faults-")
+	if err != nil {
+		root = t.TempDir()
+	}
+	defer os.RemoveAll(root) //nolint:errcheck // temporary
+	state := filepath.Join(root, "state")
+	var origin, before, after map[string]string
+	fresh := func() {
+		if err := os.RemoveAll(state); err != nil {
+			t.Fatal(err)
+		}
+		s := fixtures.Demo()
+		s.Agents = slices.DeleteFunc(s.Agents, func(a fixtures.Agent) bool { return a.Era == fixtures.SQLiteEra })
+		if err := s.Write(state); err != nil {
+			t.Fatal(err)
+		}
+		if c.ready != nil {
+			c.ready(t, state)
+		}
+		longOver(t, state)
+		origin = bytesOf(t, state)
+		for _, line := range c.first {
+			if a := c.oc(root, state, nil, line); a.exit != ExitDone {
+				t.Fatalf("oc %v: exit %d: %s", line, a.exit, a.errout)
+			}
+		}
+		before = bytesOf(t, state)
+	}
+
+	fresh()
+	count := &journal.Faults{FS: quickly{journal.OS()}}
+	a := c.oc(root, state, count, c.line)
+	if a.exit != ExitDone && a.exit != ExitFindings {
+		t.Fatalf("exit %d: %s", a.exit, a.errout)
+	}
+	after = bytesOf(t, state)
+	if same := maps.Equal(before, after); same != c.keeps {
+		t.Fatalf("without a fault it changes nothing, or something: %t\n%s%s", same, a.out, a.errout)
+	}
+	total := count.Count()
+	if total < 10 {
+		t.Fatalf("only %d operations", total)
+	}
+	fresh()
+	clean := true
+	for _, fault := range []error{nil, syscall.EIO, syscall.ENOSPC, syscall.EACCES} {
+		for n := 1; n <= total; n += everyNth {
+			if !clean {
+				fresh()
+			}
+			f := &journal.Faults{FS: quickly{journal.OS()}, At: n, Err: fault}
+			a := c.oc(root, state, f, c.line)
+			where := fmt.Sprintf("operation %d of %d, %v", n, total, fault)
+			if fault != nil && strings.Contains(a.errout, "mistake in oc itself") {
+				t.Errorf("%s: %s", where, a.errout)
+			}
+			if fault != nil && a.exit != ExitDone && strings.TrimSpace(a.errout+a.out) == "" {
+				t.Errorf("%s: exit %d, and not a word", where, a.exit)
+			}
+			unharmed(t, where, state, before, after)
+			back := c.oc(root, state, nil, []string{"undo"})
+			now := bytesOf(t, state)
+			if back.exit != ExitDone && !strings.Contains(back.errout, "no run that can be taken back") {
+				t.Errorf("%s: undo: exit %d: %s", where, back.exit, back.errout)
+			}
+			// Where the command had not begun, undo has taken back the one before it.
+			if !maps.Equal(now, before) && !maps.Equal(now, origin) {
+				t.Errorf("%s (exit %d: %s), after undo (%s):\n%s", where, a.exit, a.errout, back.out, cmp.Diff(origin, now))
+			}
+			if t.Failed() {
+				return
+			}
+			if len(c.first) > 0 {
+				clean = false
+			} else if err := os.RemoveAll(filepath.Join(state, ".oc")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	m := &matrixOfFaults
+	m.Lock()
+	defer m.Unlock()
+	each := (total + everyNth - 1) / everyNth
+	m.tried += 4 * each
+	m.lines = append(m.lines, fmt.Sprintf("| %s | %d | %[3]d | %[3]d | %[3]d | %[3]d |\n", c.name, total, each))
+}
+
+// oc runs a command through a seam at which it may fail. One that is stopped there ends like any other mistake: nothing more goes through the seam.
+func (c altering) oc(root, state string, f journal.FS, line []string) answer {
+	if f == nil {
+		f = quickly{journal.OS()}
+	}
+	var out, errout bytes.Buffer
+	args := []string{"--state-dir", state, "--offline"}
+	for _, word := range line {
+		args = append(args, strings.ReplaceAll(word, "{state}", state))
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	exit := Main(ctx, Process{
+		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errout, Dir: root, Now: time.Now, under: under{f, lonely{}, root},
+		Environ: []string{"HOME=" + root, "TZ=UTC", "NO_COLOR=1", "OPENCLAW_GATEWAY_PORT=1", fmt.Sprintf("OC_NOW=%d", fixtures.Now)},
+	})
+	return answer{exit, out.String(), errout.String()}
+}
+
+// unharmed holds that every store that is there parses, and that no row lacks the transcript that the same row has before or after.
+func unharmed(t *testing.T, where, state string, before, after map[string]string) {
+	t.Helper()
+	for name := range before {
+		if filepath.Base(name) != "sessions.json" || json.Unmarshal([]byte(text(before[name])), new(map[string]any)) != nil {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join(state, name))
+		if err != nil {
+			if _, stays := after[name]; stays {
+				t.Errorf("%s: %v", where, err)
+			}
+			continue
+		}
+		var rows map[string]struct{ SessionID string }
+		if err := json.Unmarshal(raw, &rows); err != nil {
+			t.Errorf("%s: %s does not parse: %v", where, name, err)
+		}
+		for key, r := range rows {
+			file := filepath.Join(filepath.Dir(name), r.SessionID+".jsonl")
+			for _, then := range []map[string]string{before, after} {
+				var same map[string]struct{ SessionID string }
+				_ = json.Unmarshal([]byte(text(then[name])), &same)
+				if _, had := then[file]; had && same[key].SessionID == r.SessionID {
+					if _, err := os.Lstat(filepath.Join(state, file)); err != nil {
+						t.Errorf("%s: %s has no transcript: %v", where, key, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// longOver gives every file a time that is long over, and whole seconds.
+func longOver(t *testing.T, state string) {
+	t.Helper()
+	err := filepath.WalkDir(state, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Type()&fs.ModeSymlink != 0 {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && time.Since(info.ModTime()) < time.Hour {
+			at := time.UnixMilli(fixtures.Now - fixtures.Day)
+			err = os.Chtimes(path, at, at)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bytesOf is every file below a state but those of oc itself: mode, time and bytes.
+func bytesOf(t *testing.T, state string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(state, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(state, path)
+		switch {
+		case name == ".oc":
+			return filepath.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		all[name] = fmt.Sprintf("%v %d\n%s", info.Mode(), info.ModTime().UnixNano(), raw)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// text is the bytes of a file of a tree.
+func text(file string) string {
+	_, text, _ := strings.Cut(file, "\n")
+	return text
+}
+
+// lonely is a machine on which nobody else works: looking at all processes of the real one would take most of the time.
+type lonely struct{}
+
+func (lonely) Process(pid int) lock.Process {
+	if pid == os.Getpid() {
+		return lock.Local().Process(pid)
+	}
+	return lock.Process{PID: pid, Life: lock.Gone}
+}
+func (lonely) Boot() time.Time                 { return time.Time{} }
+func (lonely) Elsewhere(string) (string, bool) { return "", false }
+func (lonely) Nested(int, uint64) int          { return 0 }
+
+// quickly is the system without waiting for the disk: a kill of a process loses nothing that it has written.
+type quickly struct{ journal.FS }
+
+func (quickly) SyncDir(string) error { return nil }
+func (quickly) SyncFS(string) error  { return nil }
+
+func (q quickly) Create(name string, mode fs.FileMode) (journal.File, error) {
+	f, err := q.FS.Create(name, mode)
+	if err != nil {
+		return nil, err
+	}
+	return unsynced{f}, nil
+}
+
+type unsynced struct{ journal.File }
+
+func (unsynced) Sync() error { return nil }

@@ -1,0 +1,6 @@
+//go:build !race
+
+package commands
+
+// everyNth operation gets a fault.
+const everyNth = 1
