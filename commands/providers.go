@@ -3,6 +3,8 @@ package commands
 import (
 	"errors"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -75,6 +77,49 @@ func (c *Call) providers(s compaction.Settings) (all []provider.Provider, err er
 		}
 	}
 	return all, nil
+}
+
+// rules are the sections of the workspace's AGENTS.md that agents.defaults.compaction.postCompactionSections names; "" for none.
+func (c *Call) rules(cfg *config.Config, agent string, s compaction.Settings) string {
+	if len(s.Sections) == 0 {
+		return ""
+	}
+	path := filepath.Join(workspaceOf(cfg, agent), "AGENTS.md")
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
+		c.Notef("agents.defaults.compaction.postCompactionSections names sections of %s, which cannot be read", path)
+		return ""
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		c.Notef("agents.defaults.compaction.postCompactionSections names sections of %s, which cannot be read: %v", path, err)
+		return ""
+	}
+	return strings.Join(compaction.Sections(strings.ToValidUTF8(string(text), "\uFFFD"), s.Sections), "\n\n")
+}
+
+// workspaceOf is the directory that an agent works in.
+func workspaceOf(cfg *config.Config, agent string) string {
+	dir := ""
+	if list, ok := cfg.Value("agents", "list"); ok {
+		for _, item := range list.Items {
+			if id, _ := item.At("id").Str(); id == agent {
+				dir, _ = item.At("workspace").Str()
+			}
+		}
+	}
+	if at, ok := cfg.Value("agents", "defaults", "workspace"); ok && dir == "" && agent == cfg.DefaultAgent() {
+		dir, _ = at.Str()
+	}
+	switch dir = strings.TrimSpace(dir); {
+	case dir == "" && agent == cfg.DefaultAgent():
+		return filepath.Join(cfg.StateDir, "workspace")
+	case dir == "":
+		return filepath.Join(cfg.StateDir, "workspace-"+agent)
+	case dir == "~" || strings.HasPrefix(dir, "~/"):
+		return filepath.Join(cfg.Home, dir[1:])
+	}
+	return dir
 }
 
 // asking says how providers are asked about a session.

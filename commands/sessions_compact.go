@@ -149,6 +149,7 @@ func compactSession(ctx context.Context, c *Call) error {
 	}
 	if x.short != nil {
 		how := c.summarizer(cfg, x)
+		how.Rules = c.rules(cfg, x.target.Agent, x.settings)
 		if err := x.short.Summarize(ctx, how); err != nil {
 			if ctx.Err() != nil {
 				return &Error{Exit: ExitInterrupted, Err: errors.New("interrupted; nothing was changed")}

@@ -204,6 +204,59 @@ func TestCompactSuccessor(t *testing.T) {
 	}
 }
 
+// What is too much for one request is summarised in parts, which are merged; the last turns before what is kept stand in the summary, and
+// the sections of AGENTS.md that the configuration names.
+func TestCompactStages(t *testing.T) {
+	state, sessions, env := longTalk(t, `{agents: {defaults: {contextTokens: 16000, compaction: {mode: "safeguard", qualityGuard: {enabled: false}, postCompactionSections: ["Red Lines"]}}}}`, invoices(60)...)
+	if err := os.Mkdir(filepath.Join(state, "workspace"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(state, "workspace", "AGENTS.md"), []byte("# Agents\n\n## Red Lines\nNever send twice.\n\n## Other\nNo.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	asked := t.TempDir()
+	p := scripted(t, `n=$(ls `+asked+` | wc -l); cat >`+asked+`/$n; for h in Decisions "Open TODOs" "Constraints/Rules" "Pending user asks" "Exact identifiers"; do echo "## $h"; echo "- from request $n"; done`)
+	args := []string{"--state-dir", state, "sessions", "compact", "cron:x", "--keep-recent-tokens", "400", "--provider", p}
+	if a := ocRun(t, state, env, args...); a.exit != ExitDone || !strings.Contains(a.out, "in 4 parts") {
+		t.Fatalf("exit %d %s%s", a.exit, a.errout, a.out)
+	}
+	requests, err := os.ReadDir(asked)
+	if err != nil || len(requests) != 5 {
+		t.Fatalf("%d requests, %v", len(requests), err)
+	}
+	var r struct {
+		Instructions, PreviousSummary string
+		Conversation                  []struct{ Role, Text string }
+	}
+	for i, want := range []struct {
+		previous, begins string
+	}{{"", "Please ship invoice 0 "}, {"from request 0", ""}, {"", ""}, {"from request 2", ""}, {"", "[Chunk 1 — oldest messages]\n## Decisions\n- from request 1"}} {
+		text, err := os.ReadFile(filepath.Join(asked, fmt.Sprint(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.PreviousSummary, r.Conversation = "", nil
+		if err := json.Unmarshal(text, &r); err != nil {
+			t.Fatal(err)
+		}
+		if (want.previous == "") != (r.PreviousSummary == "") || !strings.Contains(r.PreviousSummary, want.previous) || !strings.HasPrefix(r.Conversation[0].Text, want.begins) {
+			t.Errorf("request %d: previous %q, begins with %.200q", i, r.PreviousSummary, r.Conversation[0].Text)
+		}
+		if i == 2 && r.Conversation[0].Role == "tool" {
+			t.Error("a part begins with the result of a call before it")
+		}
+	}
+	summary, _ := lastRow(t, sessions)["summary"].(string)
+	for _, want := range []string{"- from request 4\n", "## Recent turns preserved verbatim\n- User: Please ship invoice 5", "## Rules of the workspace\n## Red Lines\nNever send twice."} {
+		if !strings.Contains(summary, want) {
+			t.Errorf("%q is not in the summary:\n%s", want, summary)
+		}
+	}
+	if strings.Contains(summary, "from request 0") || strings.Contains(summary, "No.") || strings.Contains(summary, "correcthorse") {
+		t.Errorf("the summary:\n%s", summary)
+	}
+}
+
 // A second compaction goes on from the summary of the first, and lists the files of both.
 func TestCompactTwice(t *testing.T) {
 	state, sessions, env := longTalk(t, `{}`, invoices(20)...)

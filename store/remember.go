@@ -16,7 +16,7 @@ const maxBefore = 16_000
 // the notes of the day so far (spec/transcript.md 4). "" is nothing worth a note. What fails is told in Notes, and the next provider is
 // asked; the error is that of the last one, of ctx, or of the transcript.
 func (x *Shortening) Remember(ctx context.Context, how Summarizer, before string) (notes string, err error) {
-	err = x.chunks(ctx, how, func(_ int, turns []provider.Turn, _ []compaction.Said) error {
+	err = x.Turns(ctx, how, func(_ int, turns []provider.Turn) error {
 		if len(turns) == 0 {
 			return nil
 		}

@@ -27,16 +27,17 @@ type Shortening struct {
 	Hard bool // nothing is kept beside the summary
 
 	Chunks []compaction.Span // what a provider gets at once: rows of the branch
+	parts  [][]compaction.Span
 
 	Summary string
 	By      provider.Provider // who wrote it last; nil where there was nothing to ask about
 	Notes   []string          // what went wrong on the way, or was mended
 
-	tokens        int // of the summary
-	beside        int // of what stays though it is summarised
-	failed        int // providers
-	first         string
-	read, changed []string
+	tokens         int // of the summary
+	beside         int // of what stays though it is summarised
+	failed         int // providers
+	first          string
+	files, changed []string // that tools read, and changed
 }
 
 // A Short conversation needs no compaction, or none is possible; Why says which, and Stuck that it is too large all the same.
@@ -83,17 +84,59 @@ func (f *Fill) Shorten(keep, window int) (*Shortening, error) {
 		}
 		return nil, &Short{Why: fmt.Sprintf("its end cannot be cut: %d tokens hang together, by one long message or by results of tools", n), Stuck: true}
 	}
-	if window <= 0 {
-		window = defaultWindow
+	limit, _ := compaction.ChunkLimit(messages, compaction.Window(float64(window)))
+	if err := x.calls(messages, at, limit); err != nil {
+		return nil, err
 	}
-	limit, _ := compaction.ChunkLimit(messages, window)
-	for _, s := range compaction.Chunks(messages, limit) {
-		x.Chunks = append(x.Chunks, compaction.Span{From: at[s.From], To: at[s.To-1] + 1})
+	for _, part := range compaction.Parts(messages, inParts, limit) {
+		var chunks []compaction.Span
+		for _, s := range part {
+			chunks = append(chunks, compaction.Span{From: at[s.From], To: at[s.To-1] + 1})
+		}
+		x.parts, x.Chunks = append(x.parts, chunks), append(x.Chunks, chunks...)
 	}
 	return x, nil
 }
 
-const defaultWindow = 200_000
+// inParts are the parts that a conversation is summarised in where it is too much for one request.
+const inParts = 2
+
+// calls learns which tools are called and which calls are answered where messages are to be parted: from the answer before the middle to
+// the next one behind it. Nowhere else does it matter, and a large transcript is not read twice for it.
+func (x *Shortening) calls(messages []compaction.Message, at []int, limit int) error {
+	total := 0
+	for i := range messages {
+		total += messages[i].Tokens
+	}
+	if total <= limit {
+		return nil
+	}
+	middle, sum := 0, 0
+	for middle < len(messages)-1 && inParts*(sum+messages[middle].Tokens) <= total {
+		sum += messages[middle].Tokens
+		middle++
+	}
+	from, to := middle, middle+1
+	for from > 0 && messages[from].Role != compaction.Assistant {
+		from--
+	}
+	for to < len(messages) && messages[to].Role != compaction.Assistant {
+		to++
+	}
+	k := from
+	return x.rows(context.Background(), at[from], at[to-1]+1, func(i int, e *transcript.Entry) error {
+		if !speaks(x.Branch[i]) {
+			return nil
+		}
+		if role, raw := voice(e); raw != nil {
+			tokens := messages[k].Tokens
+			messages[k] = compaction.MessageOf(role, raw)
+			messages[k].Tokens = tokens
+		}
+		k++
+		return nil
+	})
+}
 
 func speaks(r compaction.Row) bool {
 	return r.Kind == transcript.Message && r.Role != compaction.Nobody || r.Kind == transcript.CustomMessage || r.Kind == transcript.BranchSummary
@@ -143,100 +186,164 @@ type Summarizer struct {
 	Providers []provider.Provider // one after the other, until one answers
 	Settings  compaction.Settings
 	Window    int                 // tokens; 0 where it is not known
+	Rules     string              // sections of the workspace's AGENTS.md that a summary must hold
 	Mask      func(string) string // hides what no provider and no summary may have
 }
 
 // Turns passes what a provider would get to f, chunk by chunk.
 func (x *Shortening) Turns(ctx context.Context, how Summarizer, f func(chunk int, turns []provider.Turn) error) error {
-	return x.chunks(ctx, how, func(i int, turns []provider.Turn, _ []compaction.Said) error { return f(i, turns) })
-}
-
-// Summarize has the summary written. What fails is told in Notes, and the next provider is asked; the error is that of the last one, of
-// ctx, or of the transcript.
-func (x *Shortening) Summarize(ctx context.Context, how Summarizer) error {
-	var files compaction.Files
-	var failures compaction.Failures
-	summary, err := x.previous(&files)
-	if err != nil {
-		return err
-	}
-	summary = how.Mask(summary)
-	audit := compaction.Audit{Strict: how.Settings.Identifiers == "strict"}
-	var recent []string
-	var turn []string
-	err = x.chunks(ctx, how, func(i int, turns []provider.Turn, said []compaction.Said) error {
-		for k, m := range said {
-			if m.Role == "assistant" {
-				files.Add(m.Raw)
-			}
-			failures.Add(m.Raw)
-			if m.Role == "user" {
-				audit.Ask = ""
-				for _, t := range compaction.Turns(m.Role, m.Raw) {
-					audit.Ask = how.Mask(t.Text)
-				}
-			}
-			if x.Split() && x.Chunks[i].From+k >= x.Turn {
-				if l := compaction.Line(m.Role, m.Raw); l != "" {
-					turn = append(turn, l)
-				}
-			}
+	for i, c := range x.Chunks {
+		r, err := x.read(ctx, how, c)
+		if err == nil {
+			err = f(i, r.turns)
 		}
-		for _, t := range turns {
-			if recent = append(recent, t.Text); len(recent) > 10 {
-				recent = recent[1:]
-			}
-		}
-		if len(turns) == 0 {
-			return nil
-		}
-		last := i == len(x.Chunks)-1
-		if last && audit.Strict {
-			audit.Identifiers = compaction.Identifiers(strings.Join(recent, "\n"))
-		}
-		r := provider.Request{Instructions: compaction.Instructions(how.Settings), Previous: summary, Conversation: turns, MaxTokens: max(256, how.Settings.Reserve*8/10)}
-		answer, err := x.ask(ctx, how, r, audit, last)
 		if err != nil {
 			return err
 		}
-		summary = answer
-		return nil
-	})
+	}
+	return nil
+}
+
+// Summarize has the summary written, in stages where the conversation is too much for one request. What fails is told in Notes, and the
+// next provider is asked; the error is that of the last one, of ctx, or of the transcript.
+func (x *Shortening) Summarize(ctx context.Context, how Summarizer) error {
+	w := writing{Shortening: x, ctx: ctx, how: how, audit: compaction.Audit{Strict: how.Settings.Identifiers == "strict"}, times: make([]times, len(x.parts)), recent: x.recent(how.Settings)}
+	previous, err := x.previous(&w.files)
 	if err != nil {
 		return err
 	}
-	if summary == "" {
-		summary = compaction.Fallback("")
+	previous = how.Mask(previous)
+	summary, err := compaction.InStages(x.parts, previous, w.stage)
+	if err != nil {
+		return err
 	}
-	if missing := audit.Missing(summary); audit.Strict && len(missing) > 0 {
+	if summary == "" || x.By == nil { // nothing was worth asking about
+		summary = compaction.Fallback(summary)
+	}
+	if missing := w.audit.Missing(summary); w.audit.Strict && len(missing) > 0 {
 		for _, id := range missing {
 			summary += "\n- " + id
 		}
 		x.Notes = append(x.Notes, fmt.Sprintf("%d identifiers that the summary lacked were added to its end", len(missing)))
 	}
-	x.read, x.changed = files.Lists()
-	for _, list := range [][]string{x.read, x.changed} {
+	x.files, x.changed = w.files.Lists()
+	for _, list := range [][]string{x.files, x.changed, w.turn, w.lines} {
 		for i := range list {
 			list[i] = how.Mask(list[i])
 		}
 	}
-	suffix := how.Mask(inProgress(turn)) + how.Mask(failures.Section()) + compaction.FileLists(x.read, x.changed)
-	x.Summary = compaction.CapWith(how.Mask(summary), suffix, compaction.MaxSummary)
+	suffix := compaction.Suffix{InProgress: w.turn, Recent: w.lines, Failures: &w.failures, Read: x.files, Changed: x.changed, Rules: how.Rules}
+	x.Summary = compaction.CapWith(how.Mask(summary), how.Mask(suffix.String()), compaction.MaxSummary)
 	x.tokens = (visible.Units(x.Summary) + 3) / 4
 	return nil
 }
 
-// inProgress are the lines of a turn that the cut goes through.
-func inProgress(lines []string) string {
-	if len(lines) == 0 {
-		return ""
+// recent are the rows of the turns that a safeguarded summary keeps on a line each, of those that it stands for.
+func (x *Shortening) recent(s compaction.Settings) map[int]bool {
+	if !s.Safeguard {
+		return nil
 	}
-	const most = 6
-	if len(lines) > most+1 {
-		gone := len(lines) - most - 1
-		lines = append([]string{lines[0], fmt.Sprintf("- (%d more)", gone)}, lines[len(lines)-most:]...)
+	var said []compaction.Said
+	var at []int
+	for i := x.From; i < x.History(); i++ {
+		if speaks(x.Branch[i]) {
+			role := ""
+			if x.Branch[i].Role == compaction.User {
+				role = "user"
+			}
+			said, at = append(said, compaction.Said{Role: role}), append(at, i)
+		}
 	}
-	return "\n\n## Turn in progress (its end follows)\n" + strings.Join(lines, "\n")
+	rows := map[int]bool{}
+	for _, i := range compaction.Preserved(said, s.RecentTurns) {
+		rows[at[i]] = true
+	}
+	return rows
+}
+
+// writing is a summary in the making.
+type writing struct {
+	*Shortening
+	ctx context.Context
+	how Summarizer
+
+	recent      map[int]bool // rows that are kept on a line
+	files       compaction.Files
+	failures    compaction.Failures
+	audit       compaction.Audit
+	real        compaction.Real
+	times       []times  // of the parts
+	texts       []string // the last that were said
+	turn, lines []string
+}
+
+// times are when the first and the last message of a part were written, in epoch milliseconds.
+type times struct{ first, last int64 }
+
+// stage asks for the summary of one stage.
+func (w *writing) stage(s compaction.Stage) (string, error) {
+	r := provider.Request{Instructions: compaction.Instructions(w.how.Settings), Previous: s.Previous, MaxTokens: max(256, w.how.Settings.Reserve*8/10)}
+	if s.Merge != nil {
+		r.Instructions = compaction.MergeInstructions(w.how.Settings)
+		for i, summary := range s.Merge {
+			when := ""
+			if len(s.Merge) == len(w.times) {
+				when = compaction.TimeRange(w.times[i].first, w.times[i].last)
+			}
+			r.Conversation = append(r.Conversation, provider.Turn{Role: provider.Summary, Text: compaction.ChunkHeading(i, len(s.Merge), when) + "\n" + summary})
+		}
+		return w.ask(w.ctx, w.how, r, w.audit, true)
+	}
+	got, err := w.read(w.ctx, w.how, s.Span)
+	if err != nil {
+		return "", err
+	}
+	worth := false
+	for _, m := range got.said {
+		worth = w.real.Is(m.Role, m.Raw) || worth
+		w.note(m, s.Part)
+	}
+	for _, t := range got.turns {
+		if w.texts = append(w.texts, t.Text); len(w.texts) > 10 {
+			w.texts = w.texts[1:]
+		}
+	}
+	if w.audit.Strict {
+		w.audit.Identifiers = compaction.Identifiers(strings.Join(w.texts, "\n"))
+	}
+	if len(got.turns) == 0 || !worth {
+		return s.Previous, nil
+	}
+	r.Conversation = got.turns
+	return w.ask(w.ctx, w.how, r, w.audit, s.Last)
+}
+
+// note takes from a message what stands behind the summary, and what it is held against.
+func (w *writing) note(m heard, part int) {
+	if m.Role == "assistant" {
+		w.files.Add(m.Raw)
+	}
+	w.failures.Add(m.Raw)
+	if m.Role == "user" && len(m.Raw) > 0 && !w.recent[m.row] { // those stand in the summary as they are
+		w.audit.Ask = ""
+		for _, t := range compaction.Turns(m.Role, m.Raw) {
+			w.audit.Ask = w.how.Mask(t.Text)
+		}
+	}
+	if w.Split() && m.row >= w.Turn || w.recent[m.row] {
+		if l := compaction.Line(m.Role, m.Raw); l != "" && w.recent[m.row] {
+			w.lines = append(w.lines, l)
+		} else if l != "" {
+			w.turn = append(w.turn, l)
+		}
+	}
+	if at, ok := span.Float(span.Member(m.Raw, "timestamp")); ok && at > 0 && at < 1<<53 {
+		t := &w.times[part]
+		if t.first == 0 {
+			t.first, t.last = int64(at), int64(at)
+		}
+		t.first, t.last = min(t.first, int64(at)), max(t.last, int64(at))
+	}
 }
 
 // ask asks for one summary. One without the sections is no answer; one that fails the rest of the audit is taken after some tries.
@@ -265,6 +372,9 @@ type watched struct {
 
 func (w watched) Summarize(ctx context.Context, r provider.Request) (string, error) {
 	said, err := w.Provider.Summarize(ctx, r)
+	if w.settings.Safeguard && !w.settings.Audit { // qualityGuard is switched off: whatever is answered will do
+		return said, err
+	}
 	tries := w.settings.Retries
 	if _, quotes := w.Provider.(provider.Extract); quotes || !w.settings.Audit {
 		tries = 0 // it says the same again
@@ -318,43 +428,40 @@ func (x *Shortening) previous(files *compaction.Files) (string, error) {
 	return summary, err
 }
 
-// chunks reads what is summarised: of each chunk what is said to a provider, and the messages. One that is too large for any summary is
-// named in its place.
-func (x *Shortening) chunks(ctx context.Context, how Summarizer, f func(i int, turns []provider.Turn, said []compaction.Said) error) error {
-	window := how.Window
-	if window <= 0 {
-		window = defaultWindow
-	}
-	for i, c := range x.Chunks {
-		var turns []provider.Turn
-		var said []compaction.Said
-		err := x.rows(ctx, c.From, c.To, func(k int, e *transcript.Entry) error {
-			if !speaks(x.Branch[k]) { // an earlier summary among them
-				said = append(said, compaction.Said{})
-				return nil
-			}
-			role, raw := voice(e)
-			m := compaction.Said{Role: role, Raw: raw}
-			if note, large := (compaction.Message{Tokens: int(x.Branch[k].Tokens)}).Oversized(role, window); large {
-				turns = append(turns, provider.Turn{Role: "tool", Text: note})
-				m.Raw = nil
-			} else {
-				for _, t := range compaction.Turns(role, raw) {
-					t.Text = how.Mask(t.Text)
-					turns = append(turns, t)
-				}
-			}
-			said = append(said, m)
+// heard is a message as it was read, and its row.
+type heard struct {
+	compaction.Said
+	row int
+}
+
+// portion is what one request is about: what is said to a provider, and the messages.
+type portion struct {
+	turns []provider.Turn
+	said  []heard
+}
+
+// read reads rows that are summarised. A message that is too large for any summary is named in its place.
+func (x *Shortening) read(ctx context.Context, how Summarizer, c compaction.Span) (p portion, err error) {
+	window := compaction.Window(float64(how.Window))
+	err = x.rows(ctx, c.From, c.To, func(k int, e *transcript.Entry) error {
+		if !speaks(x.Branch[k]) { // an earlier summary among them
 			return nil
-		})
-		if err == nil {
-			err = f(i, turns, said)
 		}
-		if err != nil {
-			return err
+		role, raw := voice(e)
+		m := heard{compaction.Said{Role: role, Raw: raw}, k}
+		if note, large := (compaction.Message{Tokens: int(x.Branch[k].Tokens)}).Oversized(role, window); large {
+			p.turns = append(p.turns, provider.Turn{Role: "tool", Text: note})
+			m.Raw = nil
+		} else {
+			for _, t := range compaction.Turns(role, raw) {
+				t.Text = how.Mask(t.Text)
+				p.turns = append(p.turns, t)
+			}
 		}
-	}
-	return nil
+		p.said = append(p.said, m)
+		return nil
+	})
+	return p, err
 }
 
 // rows reads some rows of the branch again.
@@ -422,7 +529,7 @@ func (x *Shortening) Row(id string, now time.Time) ([]byte, error) {
 		}
 		return append(out, ']')
 	}
-	details := append([]byte(`{"readFiles":`), list(x.read)...)
+	details := append([]byte(`{"readFiles":`), list(x.files)...)
 	details = append(append(details, `,"modifiedFiles":`...), list(x.changed)...)
 	member("details", append(details, '}'))
 	return append(b, '}'), nil

@@ -51,10 +51,7 @@ func PreservedSection(messages []Said, kept []int) string {
 			lines = append(lines, l)
 		}
 	}
-	if lines == nil {
-		return ""
-	}
-	return "\n\n## Recent turns preserved verbatim\n" + strings.Join(lines, "\n")
+	return section(recentTitle, lines)
 }
 
 // Sections are those of a text in Markdown with one of the names, whatever their case, each from its heading of level 2 or 3 to the next

@@ -204,7 +204,7 @@ func Fallback(previous string) string {
 		return previous
 	}
 	if previous == "" {
-		previous = "No prior history."
+		previous = noHistory
 	}
 	said := []string{previous, "None.", "None.", "None.", "None captured."}
 	for i, h := range provider.Headings {
@@ -365,21 +365,32 @@ func Line(role string, raw []byte) string {
 		who += " (" + name + ")"
 	}
 	said := strings.Join(visible.Fields(plain(raw, "\n", "text")), " ")
-	if said == "" {
-		var kinds []string
-		_, _ = span.Items(span.Member(raw, "content"), 0, func(block []byte) error {
-			if kind, _ := span.Text(span.Member(block, "type")); kind != "" && kind != "text" && !slices.Contains(kinds, kind) {
-				kinds = append(kinds, kind)
-			}
-			return nil
-		})
-		if len(kinds) == 0 {
-			return ""
-		}
-		said = "[non-text content: " + strings.Join(kinds, ", ") + "]"
-	}
 	if visible.Units(said) > most {
 		said = first(said, most) + "..."
+	}
+	var kinds []string
+	count := map[string]int{}
+	_, _ = span.Items(span.Member(raw, "content"), 0, func(block []byte) error {
+		if kind, _ := span.Text(span.Member(block, "type")); kind != "" && kind != "text" {
+			if count[kind]++; count[kind] == 1 {
+				kinds = append(kinds, kind)
+			}
+		}
+		return nil
+	})
+	for i, kind := range kinds {
+		if n := count[kind]; n > 1 {
+			kinds[i] += fmt.Sprintf(" x%d", n)
+		}
+	}
+	switch {
+	case kinds != nil && said != "":
+		said += "\n"
+		fallthrough
+	case kinds != nil:
+		said += "[non-text content: " + strings.Join(kinds, ", ") + "]"
+	case said == "":
+		return ""
 	}
 	return "- " + who + ": " + said
 }

@@ -53,7 +53,7 @@ func TestTurnsOfOtherRows(t *testing.T) {
 	}
 }
 
-// The functions of the safeguard. Whole runs of it, which are OpenClaw's loop around a model, are those of `sessions compact`.
+// The functions of the safeguard. Its runs in stages are those of TestStagesAsOpenClaw, and whole runs of it those of store.
 func TestSafeguardAsOpenClaw(t *testing.T) {
 	seen := map[string]int{}
 	lines(t, "safeguard.jsonl", func(kind string, line []byte) {
@@ -73,11 +73,14 @@ func TestSafeguardAsOpenClaw(t *testing.T) {
 			RecentTurnsPreserve int
 			Content             string
 			Names               []string
+			Custom              string
+			Instructions        struct{ IdentifierPolicy, IdentifierInstructions string }
+			Model               struct{ ContextWindow float64 }
+			Timestamps          []any
 			Expected            json.RawMessage
 		}
 		switch kind {
-		case "identifiers", "audit", "fallbackSummary", "toolFailures", "fileOps", "cap", "capSuffix", "preservedTurns", "sections":
-		default:
+		case "summarizeInStages", "safeguard":
 			return
 		}
 		if err := json.Unmarshal(line, &c); err != nil {
@@ -156,9 +159,73 @@ func TestSafeguardAsOpenClaw(t *testing.T) {
 			is(preserved{append([]int{}, rest...), append([]int{}, at...), PreservedSection(all, kept)})
 		case "sections":
 			is(Sections(c.Content, c.Names))
+		case "preservedSection":
+			var all []Said
+			var at []int
+			for i, m := range c.Messages {
+				all, at = append(all, Said{transcript.Role(m), m}), append(at, i)
+			}
+			is(PreservedSection(all, at))
+		case "instructions":
+			block := map[string]any{"customInstructions": c.Custom}
+			if c.Instructions.IdentifierPolicy != "" {
+				block["identifierPolicy"], block["identifierInstructions"] = c.Instructions.IdentifierPolicy, c.Instructions.IdentifierInstructions
+			}
+			said := Instructions(settingsOf(t, block))
+			var want struct{ UsesBuiltinIdentifierText, HasAdditionalFocus bool }
+			if err := json.Unmarshal(c.Expected, &want); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(said, "Copy every identifier") != want.UsesBuiltinIdentifierText || strings.Contains(said, "pay attention to: focus x") != want.HasAdditionalFocus {
+				t.Errorf("%s %s: %s", kind, line, said)
+			}
+		case "contextWindowTokens":
+			is(Window(c.Model.ContextWindow))
+		case "chunkTimeRange":
+			var first, last int64
+			for _, at := range c.Timestamps {
+				if ms, ok := at.(float64); ok && ms > 0 {
+					if first == 0 {
+						first = int64(ms)
+					}
+					last = int64(ms)
+				}
+			}
+			is(TimeRange(first, last))
+		case "realConversation":
+			var r Real
+			var got []bool
+			for _, m := range c.Messages {
+				got = append(got, r.Is(transcript.Role(m), m))
+			}
+			is(got)
+		case "limits":
+			// The numbers that were given are not recorded: these are such that come out as the recording says.
+			var want struct {
+				RecentTurns, QualityRetries []int
+				InstructionsCap             int
+			}
+			if err := json.Unmarshal(c.Expected, &want); err != nil {
+				t.Fatal(err)
+			}
+			for i, n := range []any{nil, 0, 2.9, 99, -1} {
+				if s := settingsOf(t, map[string]any{"recentTurnsPreserve": n}); s.RecentTurns != want.RecentTurns[i] {
+					t.Errorf("recentTurnsPreserve %v: %d, want %d", n, s.RecentTurns, want.RecentTurns[i])
+				}
+			}
+			for i, n := range []any{nil, 0, 2.9, 99} {
+				if s := settingsOf(t, map[string]any{"qualityGuard": map[string]any{"maxRetries": n}}); s.Retries != want.QualityRetries[i] {
+					t.Errorf("maxRetries %v: %d, want %d", n, s.Retries, want.QualityRetries[i])
+				}
+			}
+			if said := Instructions(settingsOf(t, map[string]any{"customInstructions": strings.Repeat("§", 2000)})); strings.Count(said, "§") != want.InstructionsCap {
+				t.Errorf("%d units of the user's own instructions, want %d", strings.Count(said, "§"), want.InstructionsCap)
+			}
+		default:
+			t.Fatalf("what is %s?", kind)
 		}
 	})
-	want := map[string]int{"identifiers": 7, "audit": 10, "fallbackSummary": 4, "toolFailures": 1, "fileOps": 2, "cap": 4, "capSuffix": 2, "preservedTurns": 5, "sections": 1}
+	want := map[string]int{"identifiers": 7, "audit": 10, "fallbackSummary": 4, "toolFailures": 1, "fileOps": 2, "cap": 4, "capSuffix": 2, "preservedTurns": 5, "sections": 1, "preservedSection": 1, "instructions": 5, "contextWindowTokens": 3, "chunkTimeRange": 4, "realConversation": 2, "limits": 1}
 	if !reflect.DeepEqual(seen, want) {
 		t.Errorf("cases %v, want %v", seen, want)
 	}

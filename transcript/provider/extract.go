@@ -38,22 +38,31 @@ var (
 func (Extract) Summarize(ctx context.Context, r Request) (string, error) {
 	var first string
 	var decided, todo, rules, asks, ids quotes
-	old := sections(r.Previous)
-	if old != nil { // it goes on where it stopped
-		r.Previous = ""
-		for i, into := range []*quotes{&decided, &todo, &rules, &asks, &ids} {
-			for _, l := range old[i] {
+	goOn := func(old [][]string) {
+		for i, lines := range old {
+			into := []*quotes{&decided, &todo, &rules, &asks, &ids}[i]
+			for _, l := range lines {
 				if said, ok := strings.CutPrefix(l, began); ok {
-					first = said
+					if first == "" {
+						first = said
+					}
 				} else if said, ok := strings.CutPrefix(l, "- "); ok {
 					into.add(said)
 				}
 			}
 		}
 	}
+	if old := sections(r.Previous); old != nil { // it goes on where it stopped
+		r.Previous = ""
+		goOn(old)
+	}
 	for _, t := range r.Conversation {
 		if err := ctx.Err(); err != nil {
 			return "", context.Cause(ctx)
+		}
+		if old := sections(t.Text); t.Role == Summary && old != nil {
+			goOn(old)
+			continue
 		}
 		for _, id := range token().FindAllString(t.Text, 200) {
 			ids.add(strings.TrimRight(id, ".,;:!?"))

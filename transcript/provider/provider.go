@@ -14,12 +14,16 @@ import (
 
 // A Turn is one message of a conversation, or a part of one, as text.
 type Turn struct {
-	Role string `json:"role"` // user, assistant, thinking, calls or tool
+	Role string `json:"role"` // user, assistant, thinking, calls, tool or summary
 	Text string `json:"text"`
 }
 
+// Summary is the role of a summary that is to be merged with others: a line that says which part of the conversation it is of, and the
+// summary.
+const Summary = "summary"
+
 var labels = map[string]string{
-	"user": "User", "assistant": "Assistant", "thinking": "Assistant thinking", "calls": "Assistant tool calls", "tool": "Tool result",
+	"user": "User", "assistant": "Assistant", "thinking": "Assistant thinking", "calls": "Assistant tool calls", "tool": "Tool result", Summary: "Summary",
 }
 
 // Text is a conversation as one text: what OpenClaw's summariser gets to read (spec/transcript.md 3.3).
