@@ -2,6 +2,8 @@ package commands
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -291,6 +293,80 @@ func TestVerbsLeaveDatabasesAlone(t *testing.T) {
 			}
 			if d := cmp.Diff(before, tables(t, path)); d != "" {
 				t.Errorf("something changed:\n%s", d)
+			}
+		})
+	}
+}
+
+// A session that was deleted comes back from its archive: from the database, or from the file where that is all there is.
+func TestRestoreFromArchives(t *testing.T) {
+	const key, id = "agent:main:explicit:old-1", "00000006-1111-4222-8333-000000000006"
+	header := `{"type":"session","version":3,"id":"` + id + `","timestamp":"2026-11-28T11:18:48.146Z","cwd":"/w"}` + "\n"
+	said := `{"type":"message","id":"a","parentId":null,"timestamp":"2026-11-28T11:18:49.000Z","message":{"role":"user","content":"where is it"}}` + "\n"
+	name := id + ".jsonl.deleted.2026-11-30T10-00-00.000Z." + strings.Repeat("a", 32)
+	pressed := made[*zstd.Encoder](t)(zstd.NewWriter(nil)).EncodeAll([]byte(header+said), nil)
+	for _, x := range []struct {
+		name         string
+		blob, file   []byte
+		encoding     string
+		word         string
+		says, listed string
+		exit         int
+	}{
+		{"blob", pressed, nil, "zstd", id, "inferred", key, ExitDone},
+		{"plain blob", []byte(header + said), nil, "identity", key, "inferred", key, ExitDone},
+		{"file", nil, pressed, "", name + ".zst", "inferred", "agent:main:explicit:" + id, ExitDone},
+		{"damaged blob", []byte(header + "{"), nil, "identity", id, "line 2", "", ExitFailed},
+		{"no header", []byte(said), nil, "identity", id, "header", "", ExitFailed},
+		{"empty", []byte(" "), nil, "identity", id, "empty", "", ExitFailed},
+		{"nothing", nil, nil, "", id, "", "", ExitFailed},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			state, path, env := migrated(t, "migrated-23")
+			err := sqlfile.Write(context.Background(), path, time.Second, func(tx *sqlfile.Tx) error {
+				for _, sql := range []string{"DELETE FROM session_nodes WHERE session_key = '" + key + "'", "DELETE FROM session_transcript_fts_rows WHERE session_id = '" + id + "'"} {
+					if _, err := tx.Exec(sql); err != nil {
+						return err
+					}
+				}
+				if x.blob == nil {
+					return nil
+				}
+				sum := sha256.Sum256(x.blob)
+				_, err := tx.Exec("INSERT INTO session_transcript_archives (session_id, generation, session_key, reason, encoding, archive_blob, archive_sha256, archive_name, created_at) VALUES (?1, ?2, ?3, 'deleted', ?4, ?5, ?6, ?7, 1796068000000)",
+					id, strings.Repeat("a", 32), key, x.encoding, x.blob, hex.EncodeToString(sum[:]), name)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x.file != nil {
+				if err := os.WriteFile(filepath.Join(state, "agents", "main", "sessions", name+".zst"), x.file, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := tables(t, path)
+			a := ocRun(t, state, env, "--state-dir", state, "sessions", "restore", x.word)
+			if a.exit != x.exit || !strings.Contains(a.errout, x.says) {
+				t.Fatalf("exit %d: %s%s", a.exit, a.out, a.errout)
+			}
+			if x.exit != ExitDone {
+				if d := cmp.Diff(before, tables(t, path)); d != "" {
+					t.Errorf("something changed:\n%s", d)
+				}
+				return
+			}
+			if h := ocRun(t, state, env, "--state-dir", state, "sessions", "history", x.listed); !strings.Contains(h.out, "where is it") {
+				t.Errorf("history: %s%s", h.out, h.errout)
+			}
+			if a := ocRun(t, state, env, "--state-dir", state, "sessions", "restore", x.word); a.exit == ExitDone {
+				t.Error("it came back twice")
+			}
+			if a := ocRun(t, state, env, "--state-dir", state, "undo"); a.exit != ExitDone {
+				t.Fatalf("undo: exit %d %s", a.exit, a.errout)
+			}
+			if d := cmp.Diff(before, tables(t, path)); d != "" {
+				t.Errorf("after undo:\n%s", d)
 			}
 		})
 	}
