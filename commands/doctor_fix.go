@@ -33,7 +33,7 @@ func runFix(ctx context.Context, c *Call, cfg *config.Config, o doctor.Options) 
 			return err
 		}
 		if doctor.Asks(codes) && !c.Bool("yes") {
-			planned, err := doctor.Fix(ctx, o, codes, c.mender(cfg), true)
+			planned, err := doctor.Fix(ctx, o, codes, c.holder(ctx, cfg), true)
 			if err != nil {
 				return err
 			}
@@ -51,7 +51,7 @@ func runFix(ctx context.Context, c *Call, cfg *config.Config, o doctor.Options) 
 			}
 		}
 	}
-	all, err := doctor.Fix(ctx, o, codes, c.mender(cfg), dry)
+	all, err := doctor.Fix(ctx, o, codes, c.holder(ctx, cfg), dry)
 	if err != nil {
 		return err
 	}
@@ -119,9 +119,12 @@ func (m mending) lines() (out []string) {
 			}
 			for _, a := range actionsOf(x.Done.Plan) {
 				line := m.verb(a) + " "
-				if a.Target != "" {
+				switch {
+				case a.Target != "":
 					line += short(a.Target)
-				} else {
+				case a.Kind == maintenance.Remake:
+					line += "what is derived of " + a.Key
+				default:
 					line += "the row " + a.Key
 				}
 				switch {
@@ -152,6 +155,7 @@ func (m mending) verb(a *maintenance.Action) string {
 	word := map[maintenance.Kind][2]string{
 		maintenance.Remove: {"remove", "removed"}, maintenance.Move: {"rename", "renamed"}, maintenance.Chmod: {"set", "set"},
 		maintenance.Replace: {"write", "wrote"}, maintenance.Create: {"make", "made"}, maintenance.PutRow: {"change", "changed"}, maintenance.DropRow: {"merge away", "merged away"},
+		maintenance.Remake: {"set right", "set right"},
 	}[a.Kind]
 	if word[0] == "" {
 		return string(a.Kind)
@@ -283,4 +287,11 @@ func (m mending) print(p *span.Printer) error {
 // mender applies plans of repairs.
 func (c *Call) mender(cfg *config.Config) *maintenance.Worker {
 	return &maintenance.Worker{Config: cfg, Machine: c.machine(), Now: c.Now, Wait: patience, Command: c.line(), FS: c.under.files}
+}
+
+// holder is a mender that keeps gateways out while it changes databases.
+func (c *Call) holder(ctx context.Context, cfg *config.Config) *maintenance.Worker {
+	w := c.mender(cfg)
+	w.Hold = c.hold(ctx, cfg)
+	return w
 }

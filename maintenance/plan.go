@@ -27,6 +27,7 @@ const (
 	Replace   Kind = "replace"    // give the file Target what Content writes; mode and owner stay
 	Create    Kind = "create"     // make the file Target, which is not there, of what Content writes, for its owner alone
 	Chmod     Kind = "chmod"      // give the file or directory Target the mode Mode
+	Remake    Kind = "remake"     // take out, or have made anew, what a database has derived of the conversation Key
 )
 
 // An Action is one change.

@@ -10,13 +10,14 @@ import (
 	"oc/config"
 	"oc/maintenance"
 	"oc/store"
+	"oc/store/agentdb"
 	"oc/transcript"
 )
 
 // A fix mends what a check finds.
 type fix struct {
 	remedy Remedy
-	plan   func(*repair, Finding) error // adds to the plan; an error says why it is left
+	plan   func(*repair, Finding) error // adds to the plan; an error says why it is left; nil for what is in databases alone
 }
 
 // fixOf is how a check is mended by oc itself; the zero fix where it is not.
@@ -40,6 +41,10 @@ func fixOf(c Code) fix {
 		return fix{Preview, (*repair).merge}
 	case RunDead, RunContradictory:
 		return fix{Preview, (*repair).endRun}
+	case Code(agentdb.RowDoubted), Code(agentdb.BrokenIndex), Code(agentdb.OrphanIndex):
+		return fix{Safe, nil} // see mendDatabase
+	case Code(agentdb.ColumnsDiffer), Code(agentdb.LineageDiffers):
+		return fix{Preview, nil}
 	case UnlinkedHistory:
 		return fix{Preview, (*repair).adopt}
 	case Code(transcript.OrphanParent), Code(transcript.Cycle), Code(transcript.FirstKept), Code(transcript.DuplicateSame), Code(transcript.OpenCall), Code(transcript.LostResult),
@@ -131,7 +136,7 @@ func Fix(ctx context.Context, o Options, codes []Code, w *maintenance.Worker, dr
 	// Modes go first, because a run changes a file once, and so do dead locks.
 	for _, part := range [][]Code{first, rest} {
 		o.Only = part
-		seen := map[string]bool{}
+		seen, bases := map[string]bool{}, map[string]bool{}
 		for _, t := range o.Targets {
 			if len(part) == 0 {
 				break
@@ -139,6 +144,9 @@ func Fix(ctx context.Context, o Options, codes []Code, w *maintenance.Worker, dr
 			dir := dirOf(t)
 			m := mend(ctx, o, &t, w, dry, !seen[dir])
 			if seen[dir] = true; m != nil {
+				all = append(all, *m)
+			}
+			if m := mendDatabase(ctx, o, t, w, dry, bases); m != nil {
 				all = append(all, *m)
 			}
 			if err := ctx.Err(); err != nil {
@@ -199,7 +207,7 @@ func mend(ctx context.Context, o Options, t *store.Target, w *maintenance.Worker
 		}
 		out.Findings, out.Left = nil, nil
 		for _, f := range r.x.report.Findings {
-			if f.Remedy != Safe && f.Remedy != Preview {
+			if f.Remedy != Safe && f.Remedy != Preview || rowsFix(f.Code) && r.s != nil && r.s.database != nil {
 				continue
 			}
 			if err := fixOf(f.Code).plan(r, f); err != nil {
@@ -221,7 +229,11 @@ func mend(ctx context.Context, o Options, t *store.Target, w *maintenance.Worker
 	}
 	apply := func() (*maintenance.Done, error) {
 		if !dry {
-			return w.Apply(ctx, home, policy, plan)
+			files := *w
+			files.Hold = nil // gateways of the file era know no such lock
+			d, err := files.Apply(ctx, home, policy, plan)
+			w.Group = files.Group
+			return d, err
 		}
 		d := &maintenance.Done{}
 		var err error

@@ -56,19 +56,7 @@ func (r *repair) endRun(f Finding) error {
 	if err != nil {
 		return err
 	}
-	started, known := x.Stamp(row.StartedAt)
-	ended, has := x.Stamp(row.EndedAt)
-	status, said := "done", "it ended"
-	if !has || known && ended < started {
-		status, said = "failed", "its run is dead"
-		if ended = max(x.Written, x.Updated); known {
-			ended = max(ended, started)
-		}
-	}
-	changes := []row.Change{{Name: row.Status.String(), Val: span.Quote(nil, status)}}
-	if status == "failed" && ended > 0 {
-		changes = append(changes, row.Change{Name: row.EndedAt.String(), Val: span.AppendFloat(nil, float64(int64(ended)))})
-	}
+	changes, said := endOf(&x.Entry, max(x.Written, x.Updated))
 	r.m.Edit(x.Key, maintenance.Rule(f.Code), said+": "+strings.Join(f.Evidence, "; "), changes...)
 	return nil
 }

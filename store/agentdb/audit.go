@@ -43,6 +43,7 @@ type Flaw struct {
 	Fault
 	Key, ID string // of the session, and of the conversation; "" where it is about none
 	File    string // path, of a file beside the database
+	Table   string // of derived rows
 	Said    []string
 }
 
@@ -235,7 +236,7 @@ func (a *audit) orphans() error {
 		err := a.db.tx.Each("SELECT d.session_id, count(*) FROM "+table+` d
 			WHERE NOT EXISTS (SELECT 1 FROM transcript_events e WHERE e.session_id = d.session_id) GROUP BY 1 ORDER BY 1`, func(r *sqlfile.Row) error {
 			if n, _ := r.Int(1); !cold[r.Text(0)] {
-				a.tell(OrphanIndex, "", r.Text(0), fmt.Sprintf("%d rows of %s", n, table))
+				a.flaws = append(a.flaws, Flaw{Fault: OrphanIndex, ID: r.Text(0), Table: table, Said: []string{fmt.Sprintf("%d rows of %s", n, table)}})
 			}
 			return nil
 		})
@@ -307,7 +308,7 @@ func (a *audit) archives() error {
 		}
 		path := filepath.Join(a.dir, filepath.Base(name))
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			a.flaws = append(a.flaws, Flaw{LostArchive, r.Text(0), r.Text(1), path, []string{"it was written and is not there any more"}})
+			a.flaws = append(a.flaws, Flaw{Fault: LostArchive, Key: r.Text(0), ID: r.Text(1), File: path, Said: []string{"it was written and is not there any more"}})
 		}
 		return nil
 	})
@@ -340,7 +341,9 @@ func (a *audit) coldFiles() error {
 		if err != nil {
 			return err
 		}
-		a.flaws = append(a.flaws, Flaw{LostCold, key, c.SessionID, path, []string{said, fmt.Sprintf("%d events of the session are in it alone", c.Events)}})
+		a.flaws = append(a.flaws, Flaw{
+			Fault: LostCold, Key: key, ID: c.SessionID, File: path, Said: []string{said, fmt.Sprintf("%d events of the session are in it alone", c.Events)},
+		})
 	}
 	return err
 }
