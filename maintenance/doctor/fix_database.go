@@ -165,7 +165,7 @@ func (r *databaseRepair) take(to *agentdb.Writer, f Finding) error {
 
 // endRun writes down that a run is over, as it does for files.
 func (r *databaseRepair) endRun(to *agentdb.Writer, f Finding) error {
-	e, ok, err := to.Entry(f.Key)
+	e, ok, err := to.DB().Entry(f.Key)
 	if err == nil && !ok {
 		err = agentdb.ErrGone
 	}
@@ -223,7 +223,7 @@ func (r *databaseRepair) change(path string) func(*sqlfile.Tx) error {
 			}
 		}
 		for _, p := range r.puts {
-			e, ok, err := to.Entry(p.key)
+			e, ok, err := to.DB().Entry(p.key)
 			if err != nil {
 				return err
 			}

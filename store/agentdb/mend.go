@@ -47,7 +47,7 @@ func (w *Writer) Mendable(f *Flaw) error {
 
 // sound is a row that OpenClaw reads and that is as it demands.
 func (w *Writer) sound(key string) (row.Entry, error) {
-	e, ok, err := w.Entry(key)
+	e, ok, err := w.db.Entry(key)
 	switch {
 	case err != nil:
 		return e, err
