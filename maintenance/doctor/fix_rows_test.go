@@ -58,6 +58,7 @@ func TestFixPaths(t *testing.T) {
 	}
 	heal(t, state, PathMoved, TranscriptMisplaced)
 	suffer(t, state, PathMoved)
+	suffer(t, state, TranscriptMisplaced)
 	rows := doneTo(t, state, PathMoved, TranscriptMisplaced)
 	if want := fmt.Sprintf(`{"sessionId":%q,"sessionFile":"%s.jsonl","updatedAt":1789990000000,"x":1e400}`, a, a); rows["agent:main:a"] != want {
 		t.Errorf("%s, want %s", rows["agent:main:a"], want)
@@ -107,6 +108,8 @@ func TestFixRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	heal(t, state, RunDead, RunContradictory)
+	suffer(t, state, RunDead, RunContradictory)
 	before := rowsOf(t, fixtures.Store(state, "main"))
 	after := doneTo(t, state, RunDead, RunContradictory)
 	for _, key := range []string{l.Ended, l.Archived, l.Silent} {
@@ -136,6 +139,7 @@ func TestFixHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	heal(t, state, UnlinkedHistory)
+	suffer(t, state, UnlinkedHistory)
 	for _, code := range SafeCodes() {
 		if code == UnlinkedHistory {
 			t.Error("history is not left alone")
@@ -163,6 +167,8 @@ func TestFixFiles(t *testing.T) {
 	}
 	heal(t, state, StaleTemp, ModeOpen, ConfigRetiredKey)
 	suffer(t, state, ConfigRetiredKey)
+	suffer(t, state, ModeOpen)
+	suffer(t, state, StaleTemp)
 	doneTo(t, state, StaleTemp, ModeOpen, ConfigRetiredKey)
 	got, err := os.ReadFile(filepath.Join(state, "openclaw.json"))
 	want := "// mine\n{\n  session: {\n    // why\n    maintenance: {  maxEntries: 400 },\n     // old\n  },\n}\n"

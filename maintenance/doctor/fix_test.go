@@ -171,6 +171,9 @@ func back(t *testing.T, state string) {
 			t.Errorf("not taken back: %+v", left)
 		}
 	}
+	if err := os.RemoveAll(filepath.Join(state, ".oc")); err != nil { // hundreds of runs take longer and longer to be read
+		t.Fatal(err)
+	}
 }
 
 // heal mends the findings that have one of some codes and holds it to what every fix promises: a dry run plans the same and changes nothing;
@@ -261,12 +264,22 @@ func told(all []Mended) (lines []string) {
 	return lines
 }
 
-// suffer mends with a kill at every operation, and an error at every third: undo of what was begun brings the tree back, and no message is lost meanwhile.
+// timeless leaves out the times of directories: a run that was cut short and rolled back has had a file in them.
+func timeless(lines []string) []string {
+	for i, line := range lines {
+		if path, rest, _ := strings.Cut(line, " "); strings.HasPrefix(rest, "d") {
+			lines[i] = path + " " + strings.Fields(rest)[0]
+		}
+	}
+	return lines
+}
+
+// suffer mends with a kill and with an error at every operation: undo of what was begun brings the tree back, and no message is lost meanwhile.
 func suffer(t *testing.T, state string, codes ...Code) {
 	t.Helper()
 	ctx := context.Background()
 	aged(t, state)
-	before, messages := shown(t, state), spoken(t, state)
+	before, messages := timeless(shown(t, state)), spoken(t, state)
 	count := &journal.Faults{FS: quick{journal.OS()}}
 	o, w := ward(t, state, count)
 	all, err := Fix(ctx, o, codes, w, false)
@@ -284,11 +297,7 @@ func suffer(t *testing.T, state string, codes ...Code) {
 		t.Errorf("only %d operations", total)
 	}
 	for _, fault := range []error{nil, syscall.EIO} {
-		step := 1
-		if fault != nil {
-			step = 3
-		}
-		for n := 1; n <= total; n += step {
+		for n := 1; n <= total; n++ {
 			o, w := ward(t, state, &journal.Faults{FS: quick{journal.OS()}, At: n, Err: fault})
 			killed := func() (killed bool) {
 				defer func() {
@@ -311,12 +320,12 @@ func suffer(t *testing.T, state string, codes ...Code) {
 				t.Errorf("operation %d of %d (%v): a message can no longer be reached: %s", n, total, fault, m)
 			}
 			back(t, state)
-			if d := cmp.Diff(before, shown(t, state)); d != "" {
+			if d := cmp.Diff(before, timeless(shown(t, state))); d != "" {
 				t.Fatalf("operation %d of %d (%v), after the undo:\n%s", n, total, fault, d)
 			}
 		}
 	}
-	t.Logf("%d operations, each with a kill, every third with an error", total)
+	t.Logf("%d operations, each with a kill and with an error", total)
 }
 
 func TestFixLocks(t *testing.T) {

@@ -348,7 +348,7 @@ func (j *Journal) forward(ctx context.Context, r *Run, progress func(done, total
 				}
 				return j.giveUp(r, begun, err)
 			}
-			if s.Kind == Move { // half a move is none: a copy that could not become the file goes again
+			if s.Kind == Move || s.Kind == Replace && !errors.Is(err, ErrChanged) { // half a change is none: a copy that could not become the file goes again
 				_, e := j.back(r, i, taking{})
 				err = errors.Join(err, e)
 			}
