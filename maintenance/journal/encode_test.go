@@ -61,6 +61,18 @@ func draw(rt *rapid.T, v reflect.Value, written map[string]int) {
 			f.Set(reflect.New(f.Type().Elem()))
 			draw(rt, f.Elem(), written)
 		case reflect.Slice:
+			if f.Type().Elem().Kind() != reflect.Uint8 {
+				all := reflect.MakeSlice(f.Type(), rapid.IntRange(1, 3).Draw(rt, "length"), 3)
+				for k := range all.Len() {
+					if e := all.Index(k); e.Kind() == reflect.Struct {
+						draw(rt, e, written)
+					} else {
+						e.SetString(rapid.String().Draw(rt, "item"))
+					}
+				}
+				f.Set(all)
+				continue
+			}
 			raw := []byte("{\"a\" : [1,\n \"<\"]}")
 			if f.Type() != reflect.TypeFor[json.RawMessage]() {
 				raw = rapid.SliceOfN(rapid.Byte(), 0, 5).Draw(rt, "bytes")
