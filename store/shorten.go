@@ -70,8 +70,7 @@ func (f *Fill) Shorten(keep, window int) (*Shortening, error) {
 	case !ok:
 		return nil, &Short{Why: "it ends with a compaction already"}
 	}
-	var messages []compaction.Message
-	var at []int
+	messages, at := make([]compaction.Message, 0, x.Keep-x.From), make([]int, 0, x.Keep-x.From)
 	for i := x.From; i < x.Keep; i++ {
 		if speaks(f.Branch[i]) {
 			messages, at = append(messages, compaction.Message{Role: f.Branch[i].Role, Tokens: int(f.Branch[i].Tokens)}), append(at, i)

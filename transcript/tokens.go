@@ -19,10 +19,7 @@ const imageUnits = 4800
 func Tokens(role string, raw []byte) int { return (tokenUnits(role, raw) + 3) / 4 }
 
 func tokenUnits(role string, raw []byte) int {
-	text := func(raw []byte) int {
-		s, _ := span.Text(raw)
-		return visible.Units(s)
-	}
+	text := span.Units
 	content := func() []byte { return span.Member(raw, "content") }
 	switch role {
 	case "user", "custom", "toolResult":
@@ -67,10 +64,7 @@ func tokenUnits(role string, raw []byte) int {
 
 // blockUnits is the length of a block in a message that is not an assistant's.
 func blockUnits(block []byte) int {
-	text := func(name string) int {
-		s, _ := span.Text(span.Member(block, name))
-		return visible.Units(s)
-	}
+	text := func(name string) int { return span.Units(span.Member(block, name)) }
 	switch kind, _ := span.Text(span.Member(block, "type")); kind {
 	case "image":
 		return imageUnits
