@@ -32,7 +32,7 @@ func TestCleanupFlagsThatCannotBeMeant(t *testing.T) {
 		}
 	}
 	want(t, "the tree", tree(t, state), before)
-	if help := ocRun(t, state, env, "sessions", "cleanup", "--help").out; !strings.Contains(help, "ms, s, m, h, d, w") || !strings.Contains(help, "file era only") {
+	if help := ocRun(t, state, env, "sessions", "cleanup", "--help").out; !strings.Contains(help, "ms, s, m, h, d, w") || !strings.Contains(help, "2026.8.2 deletes both") {
 		t.Errorf("help: %s", help)
 	}
 }

@@ -31,8 +31,9 @@ func sessionsCleanup() *Command {
 			"Without any flag the configured limits apply. --older-than, --kind and --empty select sessions by hand instead.\n\n" +
 			"While a gateway of this state lives it is asked for the change. What its own cleanup does not do as asked is done session by session: --cron, a selection by hand, several active " +
 			"keys, and sessions that oc protects and the gateway would take; files that no session names stay then, and that is told.\n\n" +
-			"Without a gateway this works on stores of the file era only, for now, sessions.json: an agent whose sessions are in a database is refused, the others of --all-agents are cleaned.",
-		Flags: slices.Concat([]Flag{agentFlag, allAgentsFlag, {Name: "store", Value: "PATH", Help: "the sessions in this sessions.json; databases cannot be cleaned yet"}}, []Flag{
+			"Sessions in a database are cleaned by the rules of the release that made it: 2026.9.6 puts aside, where it is, what a person may want back, and deletes what machines made; 2026.8.2 deletes both. " +
+			"What is deleted stays as an archive. Databases of other schemas than 19 and 23 are refused, and so are those that a gateway or another process has open.",
+		Flags: slices.Concat([]Flag{agentFlag, allAgentsFlag, {Name: "store", Value: "PATH", Help: "the sessions in this sessions.json or database"}}, []Flag{
 			{Name: "dry-run", Help: "show the plan and change nothing"},
 			{Name: "enforce", Help: "apply the limits although the configured mode is warn"},
 			{Name: "fix-missing", Help: "also remove sessions whose transcript is gone or holds no message"},
@@ -125,8 +126,11 @@ func cleanup(ctx context.Context, c *Call) error {
 		if !dry {
 			x.via = viaLocal
 		}
-		if x.err = fileEra(ctx, cfg, t); x.err == nil {
-			if dry {
+		var database string
+		if database, x.err = databaseOf(ctx, cfg, t); x.err == nil {
+			if database != "" {
+				x.done, x.err = c.cleanDatabase(ctx, cfg, t, database, policy, dry)
+			} else if dry {
 				x.done, x.err = rehearse(ctx, cfg, t, policy, c.Now())
 			} else {
 				bar := c.Progress("cleaning " + t.Agent)
@@ -192,20 +196,56 @@ func (c *Call) line() string {
 	return strings.Join(append([]string{line}, c.Args...), " ")
 }
 
-// fileEra refuses what cannot be changed here yet: sessions in a database.
-func fileEra(ctx context.Context, cfg *config.Config, t store.Target) error {
+// databaseOf is the database that the sessions of a target are in; "" where they are in a file, or nowhere.
+func databaseOf(ctx context.Context, cfg *config.Config, t store.Target) (path string, err error) {
 	if t.Named && t.Index != "" {
-		return nil
+		return "", nil
 	}
 	s, err := store.Open(ctx, cfg, t)
 	if s.Era == store.SQLiteEra {
-		return Refusef("the sessions of agent %s are in the database %s; this oc cleans stores of the file era only, nothing was changed", t.Agent, s.Path)
+		return s.Path, nil
 	}
 	var damage *store.Damage
 	if err != nil && !errors.As(err, &damage) {
-		return err
+		return "", err
 	}
-	return nil
+	return "", nil
+}
+
+// cleanDatabase plans the cleanup of a database, and applies it unless it is dry.
+func (c *Call) cleanDatabase(ctx context.Context, cfg *config.Config, t store.Target, path string, policy *maintenance.Policy, dry bool) (*maintenance.Done, error) {
+	return c.inDatabase(ctx, cfg, t, path, policy, dry, func(d *maintenance.Database) (*maintenance.Plan, []journal.Step, error) {
+		return maintenance.CleanDatabase(ctx, d, policy.ForDatabase(d.Schema))
+	})
+}
+
+// inDatabase plans a change of a database, and applies it unless it is dry.
+func (c *Call) inDatabase(
+	ctx context.Context, cfg *config.Config, t store.Target, path string, policy *maintenance.Policy, dry bool,
+	make func(*maintenance.Database) (*maintenance.Plan, []journal.Step, error),
+) (*maintenance.Done, error) {
+	var taken *maintenance.Database
+	plan := func(tx *sqlfile.Tx) (p *maintenance.Plan, steps []journal.Step, err error) {
+		if taken, err = maintenance.TakeDatabase(ctx, tx, cfg, t, path, policy, c.Now()); err != nil {
+			return nil, nil, err
+		}
+		return make(taken)
+	}
+	d, err := &maintenance.Done{}, error(nil)
+	if dry {
+		d.Plan, _, err = maintenance.PlanDatabase(ctx, path, plan)
+	} else {
+		w := c.worker(cfg)
+		w.Hold = c.hold(ctx, cfg)
+		bar := c.Progress("changing the sessions of " + t.Agent)
+		w.Progress = func(done, total int) { bar.Set(int64(done), int64(total)) }
+		d, err = w.ApplyDatabase(ctx, path, plan)
+		bar.Done()
+	}
+	if taken != nil && d != nil {
+		d.Snapshot = taken.Snapshot
+	}
+	return d, err
 }
 
 // rehearse plans without applying.

@@ -55,17 +55,22 @@ func cleanupMembers(p *span.Printer, x cleaned, dry bool, limit int) {
 	for _, n := range []struct {
 		name string
 		n    int
+		said bool // by the release
 	}{
-		{"beforeCount", s.BeforeCount},
-		{"afterCount", s.AfterCount},
-		{"repaired", s.Repaired},
-		{"missing", s.Missing},
-		{"dmScopeRetired", s.DMScopeRetired},
-		{"modelRunPruned", s.ModelRunPruned},
-		{"pruned", s.Pruned},
-		{"capped", s.Capped},
+		{"beforeCount", s.BeforeCount, true},
+		{"afterCount", s.AfterCount, true},
+		{"repaired", s.Repaired, s.Schema == 0},
+		{"missing", s.Missing, true},
+		{"dmScopeRetired", s.DMScopeRetired, true},
+		{"modelRunPruned", s.ModelRunPruned, true},
+		{"archived", s.Archived, s.Schema > 0},
+		{"capArchived", s.CapArchived, s.Schema >= 23},
+		{"pruned", s.Pruned, true},
+		{"capped", s.Capped, true},
 	} {
-		p.Key(n.name).Int(int64(n.n))
+		if n.said {
+			p.Key(n.name).Int(int64(n.n))
+		}
 	}
 	p.Key("unreferencedArtifacts").Object()
 	p.Key("scannedFiles").Int(int64(s.Artifacts.ScannedFiles))

@@ -175,7 +175,7 @@ func (c *Call) apply(ctx context.Context, cfg *config.Config, v verb, all []chan
 		}
 	}
 	for i := range all {
-		if all[i].sqlite() && v.rows == nil {
+		if all[i].sqlite() && v.rows == nil && !v.goes {
 			return changeable(all[i].from)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"oc/config"
 	"oc/maintenance"
+	"oc/maintenance/journal"
 	"oc/store"
 	"oc/store/agentdb"
 )
@@ -14,9 +15,14 @@ import (
 // changeRows does a verb to sessions that are in a database, or plans it.
 func (c *Call) changeRows(ctx context.Context, cfg *config.Config, v verb, x *changed, dry bool) {
 	plan := func(s *maintenance.Snapshot) (*maintenance.Plan, error) { return v.rows(cfg, s, x.keys) }
-	if dry {
+	switch {
+	case v.goes:
+		x.done, x.err = c.inDatabase(ctx, cfg, x.target, x.from.Path, maintenance.Alone(x.keys...), dry, func(d *maintenance.Database) (*maintenance.Plan, []journal.Step, error) {
+			return maintenance.DeleteFromDatabase(ctx, d, x.keys)
+		})
+	case dry:
 		x.done, x.err = c.rehearseRows(ctx, x, plan)
-	} else {
+	default:
 		x.done, x.err = c.applyRows(ctx, cfg, x, plan)
 	}
 	if x.err != nil {

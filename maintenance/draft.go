@@ -20,16 +20,17 @@ type draft struct {
 	kept     []Rule // by row: what protects it for what it is
 	warnOnly bool   // the budget is measured, nothing is swept
 
-	gone  []Rule // by row: the rule that takes it; "" while it stays
-	order []int  // rows in the order of going
-	why   []string
-	moved []int // by file: the action that moves or removes it, plus 1
-	files []Action
-	mends map[int]string
-	notes []string // what is to be known of what was asked
-	puts  []Action // rows that change for another reason, and new ones
-	holds []held
-	added int // of them new
+	shelved []bool // by row: it is put aside, in a database
+	gone    []Rule // by row: the rule that takes it; "" while it stays
+	order   []int  // rows in the order of going
+	why     []string
+	moved   []int // by file: the action that moves or removes it, plus 1
+	files   []Action
+	mends   map[int]string
+	notes   []string // what is to be known of what was asked
+	puts    []Action // rows that change for another reason, and new ones
+	holds   []held
+	added   int // of them new
 
 	protected []Protected
 	shown     map[int]bool // rows that are in protected
@@ -47,7 +48,7 @@ type draft struct {
 func newDraft(p *Policy, s *Snapshot, now time.Time) *draft {
 	d := &draft{
 		p: p, s: s, at: now, now: millis(now), stamp: Stamp(now), active: p.activeKeys(),
-		gone: make([]Rule, len(s.Rows)), kept: make([]Rule, len(s.Rows)), why: make([]string, len(s.Rows)),
+		gone: make([]Rule, len(s.Rows)), shelved: make([]bool, len(s.Rows)), kept: make([]Rule, len(s.Rows)), why: make([]string, len(s.Rows)),
 		moved: make([]int, len(s.Files)), mends: map[int]string{},
 		shown: map[int]bool{}, guarded: map[int]bool{}, counts: map[Rule]int{}, names: map[string]bool{},
 	}

@@ -38,6 +38,7 @@ const (
 	Unlinked      Rule = "unlinked"       // a file that no row names
 	OldTemp       Rule = "old-temp"       // left behind by a write that did not end
 	RowsChanged   Rule = "rows-changed"   // the store, because rows of it change
+	Dashboard     Rule = "dashboard"      // a dashboard's session, not used for longer than archiveDashboardAfter; databases only
 )
 
 // Rules that protect.
@@ -50,6 +51,11 @@ const (
 	UnknownAge   Rule = "unknown-age"   // its time of use is no time
 	MainSession  Rule = "main"          // an agent's main session; asks for --include-protected
 	Pinned       Rule = "pinned"        // asks for --include-protected
+	Shelved      Rule = "archived"      // it was put aside; databases only
+	ModelLocked  Rule = "model-locked"  // its model selection is locked; databases only
+	Running      Rule = "running"       // its status is running; databases of 2026.9.6 only
+	Recent       Rule = "recent"        // used within session.maintenance.preserveRecent; databases only
+	External     Rule = "external"      // a conversation with somebody outside; databases of 2026.9.6 only
 	JobExists    Rule = "job-exists"    // the cron job is still configured
 	JobsUnknown  Rule = "jobs-unknown"  // the cron jobs cannot be read
 	SlashRoute   Rule = "slash-route"   // a row that routes slash commands never has a transcript

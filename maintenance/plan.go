@@ -8,6 +8,7 @@ import (
 	"oc/store"
 	"oc/store/agentdb"
 	"oc/store/jsonfile"
+	"oc/store/row"
 )
 
 // A Kind is what an action does.
@@ -49,7 +50,8 @@ type Action struct {
 	Content func(io.Writer) error
 	Mode    fs.FileMode
 
-	write func(*agentdb.Writer) error // of a database: what is done in its transaction
+	write  func(*agentdb.Writer) error // of a database: what is done in its transaction
+	shelve []row.Change                // of a session in a database that is put aside: what its row says then
 
 	info fs.FileInfo // what Target was when it was looked at, where it is no file of the snapshot
 	file int         // index in Snapshot.Files; -1

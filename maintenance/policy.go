@@ -79,6 +79,12 @@ type Policy struct {
 	Beside         bool // the store itself is not read: it is damaged, or there is none
 	DirectToMain   bool // session.dmScope is main: rows of direct chats are of no use
 
+	// Of databases alone.
+	DashboardAfter float64 // sessions of dashboards that are not used for so long are put aside
+	PreserveRecent float64 // sessions that were used within it stay; 0: there is no such rule
+	capSet         bool    // maxEntries is configured: releases have other defaults
+	budgetSet      bool    // maxDiskBytes is
+
 	keepDeleted bool // resetArchiveRetention is off: .deleted archives go only along with others (spec/maintenance.md 2.9)
 }
 
@@ -128,6 +134,7 @@ func ReadPolicy(c *config.Config, o Orders) (*Policy, []config.Warning, error) {
 	p.HighWaterBytes = r.highWater(p.MaxDiskBytes)
 	p.CronRetention = r.cron()
 	p.DirectToMain = r.directToMain(o.FixDMScope)
+	r.databases(p)
 	return p, append(r.warnings, misplaced(c)...), nil
 }
 
@@ -165,6 +172,50 @@ func (r *reader) off(n *config.Node, effect string, path ...string) {
 }
 
 func maintenanceKey(name string) []string { return []string{"session", "maintenance", name} }
+
+// Defaults of the releases that keep sessions in databases (spec/sqlite-store.md 3.2).
+const (
+	defaultMaxEntries23 = 5000
+	defaultMaxDiskBytes = 10 << 30
+	defaultDashboard    = 7 * day
+)
+
+// databases reads what the releases with databases have beside.
+func (r *reader) databases(p *Policy) {
+	set := func(name string) bool { n, refused := r.look(maintenanceKey(name)...); return n != nil || refused }
+	p.capSet, p.budgetSet = set("maxEntries"), set("maxDiskBytes")
+	age := func(name string, absent float64, effect string) float64 {
+		n, refused := r.look(maintenanceKey(name)...)
+		switch {
+		case n == nil && !refused:
+			return absent
+		case n.False():
+			return 0
+		}
+		if ms, ok := r.duration(n, "d"); ok && ms >= 0 {
+			return ms
+		}
+		r.off(n, effect, maintenanceKey(name)...)
+		return 0
+	}
+	p.DashboardAfter = age("archiveDashboardAfter", defaultDashboard, "no session of a dashboard is put aside for its age")
+	p.PreserveRecent = age("preserveRecent", 0, "there is no such rule")
+}
+
+// ForDatabase is the policy with the defaults of the release that makes databases of a schema.
+func (p *Policy) ForDatabase(schema int) *Policy {
+	q := *p
+	if !q.capSet && q.MaxEntries == defaultMaxEntries && schema >= 23 {
+		q.MaxEntries = defaultMaxEntries23
+	}
+	if !q.budgetSet && q.Mode != "" && q.capKnown() {
+		q.MaxDiskBytes, q.HighWaterBytes = defaultMaxDiskBytes, defaultMaxDiskBytes/10*8
+	}
+	return &q
+}
+
+// capKnown tells whether the configured limits were read at all.
+func (p *Policy) capKnown() bool { return !math.IsInf(p.ModelRunAfter, 1) }
 
 func (r *reader) mode(p *Policy) {
 	key := maintenanceKey("mode")
@@ -308,5 +359,6 @@ func (p *Policy) asked() *Policy {
 	q := *p
 	q.PruneAfter, q.ModelRunAfter, q.ResetRetention, q.keepDeleted = Never, Never, Never, true
 	q.MaxEntries, q.MaxDiskBytes, q.HighWaterBytes = 0, 0, 0
+	q.DashboardAfter = 0
 	return &q
 }

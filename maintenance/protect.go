@@ -121,6 +121,16 @@ func (d *draft) sentence(rule Rule, r *Row) string {
 		return "it is a main session"
 	case Pinned:
 		return "it is pinned"
+	case Shelved:
+		return "it was put aside already"
+	case ModelLocked:
+		return "its model selection is locked"
+	case Running:
+		return "its status is running"
+	case Recent:
+		return "it was used within session.maintenance.preserveRecent"
+	case External:
+		return "it is a conversation with somebody outside"
 	case JobExists:
 		return "its cron job is still configured"
 	case JobsUnknown:

@@ -19,6 +19,11 @@ type Summary struct {
 	DiskBudget         *DiskBudget // nil without a budget
 	WouldMutate        bool
 
+	// Of a database, by its schema: sessions that are put aside where they are. 2026.8.2, schema 19, tells nothing of those that are put
+	// aside because there are too many, because it deletes those.
+	Schema                int
+	Archived, CapArchived int
+
 	// Beyond OpenClaw's.
 	CronPruned, ByHand int
 }
