@@ -196,8 +196,8 @@ func hears(t *testing.T, peer, store string) map[string][]string {
 	return all
 }
 
-// listed are the session ids that the real OpenClaw lists. It gets a copy, because it writes while it lists.
-func listed(t *testing.T, peer, state string) map[string]bool {
+// namedBy are the session ids that the real OpenClaw lists. It gets a copy, because it writes while it lists.
+func namedBy(t *testing.T, peer, state string) map[string]bool {
 	t.Helper()
 	freeze, err := filepath.Abs("testdata/freeze.cjs")
 	if err != nil {
@@ -260,13 +260,13 @@ func TestInteropMendRows(t *testing.T) {
 				t.Fatal(err)
 			}
 			index := fixtures.Store(state, "main")
-			before, said := listed(t, peer, state), hears(t, peer, index)
+			before, said := namedBy(t, peer, state), hears(t, peer, index)
 			env := map[string]string{"HOME": state, "OC_NOW": fmt.Sprint(int64(fixtures.Now)), "OPENCLAW_GATEWAY_PORT": "1"}
 			a := ocRun(t, state, env, "--state-dir", state, "doctor", "--fix", code, "--yes")
 			if !strings.Contains(a.out, "made. oc undo") {
 				t.Fatalf("exit %d: %s%s", a.exit, a.out, a.errout)
 			}
-			after := listed(t, peer, state)
+			after := namedBy(t, peer, state)
 			for id := range before {
 				if !after[id] {
 					t.Errorf("the session %s is not listed any more", id)
@@ -387,7 +387,7 @@ func TestInteropMendHarm(t *testing.T) {
 			if err := os.WriteFile(index, []byte("{\n"+strings.Join(rows, ",\n")+"\n}"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			before, said := listed(t, peer, state), hears(t, peer, index)
+			before, said := namedBy(t, peer, state), hears(t, peer, index)
 			if want(t, "sessions", len(before), len(ids)); len(said[ids[1]]) < 3 {
 				t.Fatalf("OpenClaw hears too little: %v", said)
 			}
@@ -413,7 +413,7 @@ func TestInteropMendHarm(t *testing.T) {
 					t.Fatalf("%v: exit %d: %s%s", args, a.exit, a.out, a.errout)
 				}
 			}
-			after := listed(t, peer, state)
+			after := namedBy(t, peer, state)
 			for id := range before {
 				if !after[id] {
 					t.Errorf("the session %s is not listed any more", id)
