@@ -24,13 +24,15 @@ var changesFlags = []Flag{
 	{Name: "changes-since", Value: "N", Help: "the events of its signal log after version N", Takes: "a version: a whole number from 0 to 9007199254740991", Check: IsWhole},
 	{Name: "all-sessions", Help: "with --changes-since, those of all sessions; N is then a sequence of the whole log"},
 	{Name: "wait", Value: "DURATION", Help: "wait that long for an event; exit 7 when none came", Takes: "a duration such as 30s or 5m", Check: IsDuration},
-	liveFlag, asFlag,
+	watchFlag, liveFlag, asFlag,
 }
 
 // asksForChanges tells whether status is about sessions rather than about the whole state.
 func (c *Call) asksForChanges() (bool, error) {
 	since, all := c.Given("changes-since"), c.Bool("all-sessions")
 	switch {
+	case c.Bool("watch") && (since || all || c.Given("session")):
+		return false, Usagef("--watch shows the whole state; --changes-since N --wait DURATION waits for the events of a session")
 	case all && c.Given("session"):
 		return false, Usagef("--all-sessions and --session exclude each other; give one of them")
 	case all && !since:

@@ -22,12 +22,14 @@ func status() *Command {
 		Long: "Shows whether a gateway seems to live and how that is known, every agent with its era, rows and bytes against the limits, the sessions that say they are running with a " +
 			"verdict and its evidence, and the newest sessions. Everything is read from files, processes and the kernel; no connection is made. With --live the gateway is asked too: how it is, " +
 			"which sessions have a run at this moment, and where their answers go. With --as only the sessions that are named keep to what it may see; rows and bytes are of all.\n\n" +
+			"With --watch it is a screen that follows the files until q or ctrl-c: sizes against limits, running sessions, notices.\n\n" +
 			"With --session it shows one session, and with --changes-since what its signal log has recorded after a version, the oldest 200 events first. It says whether nothing " +
 			"changed, whether to reconcile these events, or whether there is a history gap, so that only a refresh of the whole session helps. Looking marks nothing as read. With " +
 			"--wait it returns as soon as there is an event, so that a script can wait for other sessions.",
 		Flags: changesFlags,
 		Examples: []Example{
 			{"oc status", "the state of the default installation"},
+			{"oc status --watch", "the state as it goes on"},
 			{"oc status --live", "and what the gateway says of itself"},
 			{"oc status --session main --changes-since 12", "what happened to a session since version 12"},
 			{"oc status --changes-since 12 --wait 30s --json", "wait for the next event of your own session, OC_SESSION"},
@@ -109,6 +111,9 @@ func showStatus(ctx context.Context, c *Call) error {
 		return err
 	} else if changes {
 		return showChanges(ctx, c)
+	}
+	if c.Bool("watch") {
+		return watchStatus(ctx, c)
 	}
 	s, err := c.survey(ctx)
 	if err != nil {
