@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
@@ -80,8 +81,8 @@ func (w *watched) run(ctx context.Context, quiet *Call) error {
 		}
 		w.live = true
 		for _, dir := range w.folders() {
-			// A folder that is not there yet is followed when it is.
-			w.live = watcher.Add(dir) == nil && w.live
+			err := watcher.Add(dir)
+			w.live = w.live && (err == nil || errors.Is(err, fs.ErrNotExist)) // one that is not there yet is followed when it is
 		}
 	}
 	follow()
