@@ -103,3 +103,22 @@ func TestPipeForAHistory(t *testing.T) {
 		}
 	}
 }
+
+// twoAgents makes a state of two agents: main with two sessions, in either era, and work with one in the file era.
+func twoAgents(t *testing.T, dir string, era fixtures.Era) {
+	t.Helper()
+	row := func(key string, age int64) fixtures.Session {
+		talk := fixtures.Talk(fixtures.IDOf(key), fixtures.Now-age).User("Is the side gate closed?").Assistant("Yes, since 21:10.")
+		return fixtures.Session{Key: key, Updated: talk.Last(), Talk: talk}
+	}
+	err := fixtures.State{
+		Config: `{"agents":{"list":[{"id":"main","default":true},{"id":"work"}]}}` + "\n",
+		Agents: []fixtures.Agent{
+			{ID: "main", Era: era, Sessions: []fixtures.Session{row("agent:main:main", fixtures.Hour), row("agent:main:explicit:second", 2*fixtures.Hour)}},
+			{ID: "work", Sessions: []fixtures.Session{row("agent:work:main", 3*fixtures.Hour)}},
+		},
+	}.Write(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
