@@ -107,7 +107,7 @@ func (c *Call) hand(ctx context.Context, conn *gateway.Conn, cfg *config.Config,
 		} else {
 			policy := maintenance.Alone()
 			if v.goes {
-				policy = maintenance.Alone(x.keys...)
+				policy = maintenance.Alone(v.going(x.keys)...)
 			}
 			plan := func(s *maintenance.Snapshot) (*maintenance.Plan, error) { return v.plan(s, x.keys) }
 			x.done, x.err = w.Delegate(ctx, x.target, policy, plan, maintenance.Delegation{

@@ -23,6 +23,7 @@ func all() *Command {
 			doctors(),
 			metricsCommand(),
 			reportCommand(),
+			reviewCommand(),
 			repairs(),
 			subagents(),
 			gatewayCommands(),

@@ -21,7 +21,8 @@ type verb struct {
 	past string // "deleted"
 	asks bool   // it needs a yes
 	plan func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error)
-	goes bool // the rows leave the store
+	goes bool     // the rows leave the store
+	keep []string // with goes: the rows that do not
 
 	// rows is the plan for sessions in a database; nil where oc does not do it there.
 	rows func(cfg *config.Config, s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error)
@@ -34,6 +35,11 @@ type verb struct {
 	once    bool              // one request does all of it
 	besides []string          // files that a gateway changes with it
 	leaves  func() []leftover // what is left after a gateway did it; nil: what was said before
+}
+
+// going are the rows that leave the store, of those that are changed.
+func (v verb) going(keys []string) []string {
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !v.goes || slices.Contains(v.keep, key) })
 }
 
 // Who made a change, as results say it.
@@ -191,7 +197,7 @@ func (c *Call) apply(ctx context.Context, cfg *config.Config, v verb, all []chan
 		}
 		policy := maintenance.Alone()
 		if v.goes {
-			policy = maintenance.Alone(x.keys...)
+			policy = maintenance.Alone(v.going(x.keys)...)
 		}
 		plan := func(s *maintenance.Snapshot) (*maintenance.Plan, error) { return v.plan(s, x.keys) }
 		if dry {

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"oc/awareness"
 	"oc/config"
@@ -20,7 +21,7 @@ func (c *Call) unwatch(ctx context.Context, cfg *config.Config, v verb, x *chang
 	err := awareness.Update(context.WithoutCancel(ctx), path, awareness.Options{Now: c.Now().UnixMilli(), Wait: busyWait}, func(e *awareness.Edit) error {
 		x.unwatched = 0
 		for _, key := range x.keys {
-			if x.outcome(key) != "" {
+			if x.outcome(key) != "" || slices.Contains(v.keep, key) {
 				continue
 			}
 			n, err := e.Unwatch(key, v.goes)

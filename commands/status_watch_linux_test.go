@@ -110,6 +110,21 @@ func (s *sitting) await(text string, there bool) {
 	s.t.Fatalf("waited for %q (%t):\n%s", text, there, strings.Join(s.screen(), "\n"))
 }
 
+// said waits until a text stands after the screen was given back.
+func (s *sitting) said(text string) {
+	s.t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		_, after, _ := strings.Cut(s.all(), "\x1b[?1049l")
+		if strings.Contains(after, text) {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Errorf("waited for %q:\n%s", text, after)
+			return
+		}
+	}
+}
+
 // ends waits for the end, with that status and the terminal as it was.
 func (s *sitting) ends(exit int) {
 	s.t.Helper()

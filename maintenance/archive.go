@@ -12,12 +12,20 @@ import (
 // Transcripts stay where they are. The error is a *NoRow.
 func Archive(s *Snapshot, keys []string, now time.Time) (*Plan, error) {
 	d := verbDraft(s, now)
+	if err := d.putAside(keys); err != nil {
+		return nil, err
+	}
+	return d.plan(), nil
+}
+
+// putAside marks rows as archived.
+func (d *draft) putAside(keys []string) error {
 	for _, key := range keys {
-		i, err := s.index(key)
+		i, err := d.s.index(key)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		r := &s.Rows[i]
+		r := &d.s.Rows[i]
 		if r.IsSet(row.ArchivedAt) && !r.IsSet(row.PinnedAt) || !d.idle(i) {
 			continue
 		}
@@ -28,5 +36,5 @@ func Archive(s *Snapshot, keys []string, now time.Time) (*Plan, error) {
 		}
 		d.put(i, row.Edit(r.Val, changes...), "it was named to be archived")
 	}
-	return d.plan(), nil
+	return nil
 }

@@ -34,7 +34,7 @@ type Key string
 // The keys that have names. CtrlC asks for the end, which a screen does not bring about by itself.
 const (
 	CtrlC    Key = "ctrl-c"
-	Esc  Key = "esc"
+	Esc      Key = "esc"
 	Enter    Key = "enter"
 	Up       Key = "up"
 	Down     Key = "down"
