@@ -32,7 +32,7 @@ func (d *draft) putAside(keys []string) error {
 		changes := []row.Change{d.touched(r), {Name: row.PinnedAt.String()}}
 		if !r.IsSet(row.ArchivedAt) {
 			changes = append(changes, row.Change{Name: row.ArchivedAt.String(), Val: d.stampOf(d.now)})
-			changes = append(changes, s.reasoned("manual")...)
+			changes = append(changes, d.s.reasoned("manual")...)
 		}
 		d.put(i, row.Edit(r.Val, changes...), "it was named to be archived")
 	}
