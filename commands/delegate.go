@@ -11,6 +11,7 @@ import (
 	"oc/config"
 	"oc/gateway"
 	"oc/maintenance"
+	"oc/maintenance/journal"
 	"oc/store"
 	"oc/store/row"
 	"oc/store/span"
@@ -192,7 +193,7 @@ func (h *hand) each(ctx context.Context, v verb, x *changed, all []asked) error 
 	return nil
 }
 
-// rows hands over the change of sessions that are in a database. What they were is not saved by oc: the gateway archives what it deletes.
+// rows hands over the change of sessions that are in a database. All rows of those that are to be deleted are saved before.
 func (h *hand) rows(ctx context.Context, cfg *config.Config, v verb, x *changed) (*maintenance.Done, error) {
 	d := &maintenance.Done{Plan: &maintenance.Plan{Agent: x.target.Agent, Store: x.from.Path, Now: h.Now()}}
 	var all []asked
@@ -204,6 +205,15 @@ func (h *hand) rows(ctx context.Context, cfg *config.Config, v verb, x *changed)
 	}
 	for _, key := range x.keys {
 		all = append(all, asked{key: key, agent: agentOf(key, x.target.Agent), id: x.before[key], sure: x.before[key]})
+	}
+	w := h.worker(cfg)
+	var spared *journal.Run
+	if v.goes && !h.Bool("purge") {
+		var err error
+		if spared, err = w.Spare(ctx, x.target.Agent, x.from.Path, x.keys); err != nil {
+			return d, fmt.Errorf("save the sessions before the gateway deletes them: %w", err)
+		}
+		d.Run = spared
 	}
 	err := h.each(ctx, v, x, all)
 	if unsettled(err) {
@@ -238,6 +248,12 @@ func (h *hand) rows(ctx context.Context, cfg *config.Config, v verb, x *changed)
 		}
 	}
 	d.Handed = g
+	if spared != nil && len(g.Dropped) == 0 {
+		d.Run = nil
+		if e := w.Unspare(context.WithoutCancel(ctx), x.from.Path, spared); e != nil {
+			h.Warnf("what was saved of the sessions before stays: %v", e)
+		}
+	}
 	return d, err
 }
 

@@ -371,3 +371,74 @@ func TestRestoreFromArchives(t *testing.T) {
 		})
 	}
 }
+
+// Before a gateway deletes sessions of a database all their rows are saved, and come back once it has stopped, also those of a transcript that
+// a database packs. Nothing is saved of what it did not delete.
+func TestGatewayDeletesFromADatabase(t *testing.T) {
+	const group, run = "agent:main:telegram:group:-100123", "agent:main:cron:job-1:run:00000004-1111-4222-8333-000000000004"
+	state, path, env := migrated(t, "migrated-23")
+	refuse := false
+	f := fake(t, "2026.9.6", state, func(c fakeCall) fakeEnd {
+		if c.Method != "sessions.delete" || refuse {
+			return fakeEnd{failure: map[string]any{"code": "INVALID_REQUEST", "message": "not now"}}
+		}
+		err := sqlfile.Write(context.Background(), path, time.Second, func(tx *sqlfile.Tx) error {
+			key := c.Params["key"]
+			// A window that another session uses goes on as that one's, as with the gateway.
+			for _, sql := range []string{
+				`UPDATE session_windows SET session_key = (SELECT n.session_key FROM session_nodes AS n WHERE n.current_session_id = session_windows.session_id AND n.session_key <> ?1)
+					WHERE session_key = ?1 AND EXISTS (SELECT 1 FROM session_nodes AS n WHERE n.current_session_id = session_windows.session_id AND n.session_key <> ?1)`,
+				"DELETE FROM session_transcript_fts_rows WHERE session_id IN (SELECT session_id FROM session_windows WHERE session_key = ?1)",
+				"DELETE FROM session_nodes WHERE session_key = ?1",
+			} {
+				if _, err := tx.Exec(sql, key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return fakeEnd{payload: map[string]any{"ok": true, "deleted": true, "archived": []any{}}}
+	})
+	before := tables(t, path)
+	line := []string{"--state-dir", state, "--json", "sessions", "delete", group, run, "--yes"}
+	a := ocRun(t, state, f.env(env), line...)
+	if a.exit != ExitDone || via(t, a) != viaGateway {
+		t.Fatalf("exit %d: %s%s", a.exit, a.out, a.errout)
+	}
+	if dig(a.doc(t), "undo", "run") == nil || dig(a.doc(t), "undo", "covers", "rows") != 2.0 {
+		t.Errorf("%v", dig(a.doc(t), "undo"))
+	}
+	if after := tables(t, path); len(after["session_nodes"]) != len(before["session_nodes"])-2 || len(after["transcript_events"]) >= len(before["transcript_events"]) {
+		t.Fatal("nothing was deleted")
+	}
+	refuse = true
+	runs := func() int { return len(made[[]os.DirEntry](t)(os.ReadDir(filepath.Join(state, ".oc", "undo")))) }
+	saved := runs()
+	if a := ocRun(t, state, f.env(env), "--state-dir", state, "--json", "sessions", "delete", "agent:main:explicit:old-1", "--yes"); a.exit == ExitDone || runs() != saved {
+		t.Errorf("refused: exit %d, %d saved, %d before: %s", a.exit, runs(), saved, a.errout)
+	}
+	if u := ocRun(t, state, env, "--state-dir", state, "undo"); u.exit != ExitDone {
+		t.Fatalf("undo: exit %d %s%s", u.exit, u.out, u.errout)
+	}
+	after := tables(t, path)
+	for _, made := range []string{"session_transcript_fts_rows", "session_transcript_fts", "session_transcript_fts_content", "session_transcript_active_events", "session_transcript_index_state", "session_canonical_validation_pending"} {
+		delete(before, made)
+		delete(after, made)
+	}
+	// The window that the two cron rows share went on as the other's.
+	shared := func(rows []string) []string {
+		out := slices.Clone(rows)
+		for i := range out {
+			out[i] = strings.ReplaceAll(out[i], "string "+run+"|", "string agent:main:cron:job-1|")
+		}
+		slices.Sort(out)
+		return out
+	}
+	before["session_windows"], after["session_windows"] = shared(before["session_windows"]), shared(after["session_windows"])
+	if d := cmp.Diff(before, after); d != "" {
+		t.Errorf("after undo:\n%s", d)
+	}
+}

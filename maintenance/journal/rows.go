@@ -17,6 +17,8 @@ type Table struct {
 	// Change does it, in one transaction; it is nil in a run that was loaded. An error, such as ErrChanged when the rows are not what was
 	// planned for, leaves the database as it was and rolls the run back.
 	Change func(tx *sqlfile.Tx) error `json:"-"`
+	// Keep is set in its place where somebody else is about to remove rows, which it names: see sqlfile.Keep. Nothing is changed then.
+	Keep func(tx *sqlfile.Tx, rows func(table, where string, args ...any) error) error `json:"-"`
 
 	// Ties are the columns, in whatever table, whose texts tie rows together: when the run is taken back they come back together or not at all.
 	Ties []string `json:"ties,omitempty"`
@@ -62,7 +64,7 @@ func (j *Journal) doRows(r *Run, s *Step) (err error) {
 	if done, err := j.rowsStand(r, s); done || err != nil {
 		return err
 	}
-	if s.Rows.Change == nil {
+	if s.Rows.Change == nil && s.Rows.Keep == nil {
 		return fmt.Errorf("%w: its transaction cannot be done again", ErrChanged)
 	}
 	now, err := j.fs.Lstat(s.Path)
@@ -104,7 +106,12 @@ func (j *Journal) doRows(r *Run, s *Step) (err error) {
 		}
 		return err
 	}}
-	if s.Rows.Changed, err = sqlfile.Record(j.calling(), s.Path, j.wait, kept, s.Rows.Change); err != nil {
+	if s.Rows.Keep != nil {
+		s.Rows.Changed, err = sqlfile.Keep(j.calling(), s.Path, kept, s.Rows.Keep)
+	} else {
+		s.Rows.Changed, err = sqlfile.Record(j.calling(), s.Path, j.wait, kept, s.Rows.Change)
+	}
+	if err != nil {
 		return err
 	}
 	s.Rows.Bytes = p.at
