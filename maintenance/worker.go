@@ -346,11 +346,11 @@ func (w *Worker) run(ctx context.Context, j *journal.Journal, d *Done, steps []j
 		return err
 	}
 	d.Run, err = j.Apply(ctx, journal.Plan{Facts: said, Purge: w.Purge, Steps: steps, Progress: w.Progress, Guard: w.guard(steps, d.Plan.holds)})
+	if w.Group == "" && d.Run != nil {
+		w.Group = d.Run.ID // also where it failed: what it has done may be finished by the next
+	}
 	if err != nil {
 		return err
-	}
-	if w.Group == "" {
-		w.Group = d.Run.ID
 	}
 	for i := range d.Run.Steps {
 		if s := &d.Run.Steps[i]; s.Skipped != "" {

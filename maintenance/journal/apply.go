@@ -350,7 +350,9 @@ func (j *Journal) forward(ctx context.Context, r *Run, progress func(done, total
 			}
 			if s.Kind == Move || s.Kind == Replace && !errors.Is(err, ErrChanged) { // half a change is none: a copy that could not become the file goes again
 				_, e := j.back(r, i, taking{})
-				err = errors.Join(err, e)
+				if err = errors.Join(err, e); e != nil && s.Kind == Replace {
+					return fmt.Errorf("run %s was stopped in step %d of %d, and the next run of oc finishes it: %w", r.ID, i+1, len(r.Steps), err)
+				}
 			}
 			s.Skipped = err.Error()
 		}
