@@ -18,17 +18,18 @@ import (
 func sessionsContext() *Command {
 	return &Command{
 		Name:  "context",
-		Args:  "KEY",
+		Args:  "[KEY]",
 		Short: "say what fills a session's context, and when it is compacted",
 		Long: "Says how large the model's window is and where that comes from, what the context is made of, what must stay free, how far it is to the next flush of the memory and to " +
 			"compaction, and which settings make compaction come too often. Everything is estimated as OpenClaw 2026.7.35 does it: four characters a token, an image 1,200; what the last " +
-			"answer reported counts more. What only a run knows, such as a system prompt that no report was kept of, is unknown.",
+			"answer reported counts more. What only a run knows, such as a system prompt that no report was kept of, is unknown. Without KEY all sessions are listed.",
 		Flags: []Flag{
 			agentFlag, allAgentsFlag, storeFlag, asFlag,
 			{Name: "entries", Help: "list what the model sees, with secrets masked"},
 		},
 		Examples: []Example{
 			{"oc sessions context main", "how full the main session is"},
+			{"oc sessions context", "how full the sessions of the default agent are"},
 			{"oc sessions context main --entries", "what the model sees, one message a line"},
 		},
 		Exits: []int{ExitBusy},
@@ -42,6 +43,7 @@ type filled struct {
 	row      *store.Row
 	window   int
 	from     string // where the window comes from
+	seen     int    // rows that the model sees
 	system   int    // tokens of the system prompt and the tools; -1: unknown
 	settings compaction.Settings
 	counters compaction.Counters
@@ -52,6 +54,12 @@ type filled struct {
 }
 
 func contextOfSession(ctx context.Context, c *Call) error {
+	if c.Arg(0) == "" {
+		if c.Bool("entries") {
+			return Usagef("--entries lists what the model sees of one session; name it")
+		}
+		return contexts(ctx, c)
+	}
 	l, r, err := c.readable(ctx)
 	if err != nil {
 		return err
@@ -96,7 +104,7 @@ func contextOfSession(ctx context.Context, c *Call) error {
 
 // weighed decides on a session by what fills its context.
 func weighed(cfg *config.Config, r *store.Row, fill *store.Fill, acp store.ACP) *filled {
-	x := &filled{Fill: fill, row: r, system: -1}
+	x := &filled{Fill: fill, row: r, seen: len(fill.Rows), system: -1}
 	v := r.View(acp)
 	x.window, x.from = int(v.Model.ContextTokens), windowFrom(v.Model.ContextSource)
 	if n, ok := r.Number(row.ContextTokens); ok && r.HasContextTokens() && n > 0 && n < 1<<40 {
@@ -118,6 +126,11 @@ func weighed(cfg *config.Config, r *store.Row, fill *store.Fill, acp store.ACP) 
 	x.precheck = compaction.Weigh(fill.Pressure+max(x.system, 0), x.window, x.settings.Reserve, 0)
 	x.blame()
 	return x
+}
+
+// release gives up what only the decisions were made from: a list keeps no rows.
+func (x *filled) release() {
+	x.Fill = x.Fill.Numbers()
 }
 
 func windowFrom(source string) string {
@@ -328,7 +341,7 @@ func (x *filled) document(p *span.Printer) error {
 		p.Key(string(part)).Int(int64(x.Tokens[part]))
 	}
 	p.End()
-	p.Key("messages").Int(int64(len(x.Rows)))
+	p.Key("messages").Int(int64(x.seen))
 	p.Key("hiddenMessages").Int(int64(x.Hidden))
 	p.Key("reserveTokens").Int(int64(x.settings.Reserve))
 	p.Key("keepRecentTokens").Int(int64(x.settings.Keep))

@@ -205,7 +205,18 @@ func (x *prospect) text(c *Call, at time.Time) {
 		}
 		facts = append(facts, term.Fact{Label: label, Value: kept})
 	}
-	c.Out.Facts(facts...)
+	c.Out.Facts(append(facts, term.Fact{Label: "A fork of it", Value: forkLine(lifecycle.ForkOf(&x.Entry, 0))})...)
+}
+
+// forkLine says what a thread or a sub-agent that is forked from the session begins with.
+func forkLine(f lifecycle.Fork) string {
+	switch {
+	case !f.Known:
+		return "gets the conversation; how full it is is " + term.Unknown
+	case f.Copies:
+		return fmt.Sprintf("gets the conversation, of %s tokens", term.Count(int64(f.Tokens)))
+	}
+	return fmt.Sprintf("begins alone: %s tokens are more than the %s that are copied", term.Count(int64(f.Tokens)), term.Count(lifecycle.MostForked))
 }
 
 func source(from string) string {
@@ -333,6 +344,16 @@ func (x *prospect) print(p *span.Printer) {
 	instant("dailyResetAt", x.State.Boundary)
 	instant("nextResetAt", x.State.Next)
 	instant("idleExpiresAt", x.State.Expires)
+	fork := lifecycle.ForkOf(&x.Entry, 0)
+	p.Key("fork").Object()
+	p.Key("copies").Bool(fork.Copies)
+	if p.Key("tokens"); fork.Known {
+		p.Float(fork.Tokens)
+	} else {
+		p.Null()
+	}
+	p.Key("maxTokens").Int(lifecycle.MostForked)
+	p.End()
 	p.Key("carried").Array()
 	for _, name := range x.carried() {
 		p.String(name)

@@ -139,6 +139,13 @@ func (c *Conversation) fill(ctx context.Context, weigh func(*transcript.Entry) w
 	return f, nil
 }
 
+// Numbers is the Fill without its rows: what it adds up to, which is all that a list of many needs.
+func (f *Fill) Numbers() *Fill {
+	n := *f
+	n.Rows, n.Branch, n.Places, n.tree = nil, nil, nil, nil
+	return &n
+}
+
 // take adds a row that the model sees.
 func (f *Fill) take(at transcript.Place, w weight) {
 	f.Rows = append(f.Rows, FillRow{Place: at, Row: w.Row})

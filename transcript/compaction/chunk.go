@@ -22,7 +22,8 @@ const (
 type Message struct {
 	Role   Role
 	Tokens int
-	Calls  []string // ids of an assistant's calls; none where the answer failed or was broken off
+	Calls  []string // ids of an assistant's calls
+	Failed []string // those of an answer that failed or was broken off, which hold nothing open
 	Answer string   // the id of the call that a result answers; "" for none
 }
 
@@ -31,12 +32,13 @@ func MessageOf(role string, raw []byte) Message {
 	m := Message{Role: RoleOf(role), Tokens: transcript.SumTokens([]transcript.Said{{Role: role, Raw: raw}})}
 	switch m.Role {
 	case Assistant:
+		ids := &m.Calls
 		if stop, _ := span.Text(span.Member(raw, "stopReason")); stop == "aborted" || stop == "error" {
-			break
+			ids = &m.Failed
 		}
 		for _, c := range transcript.Calls(raw) {
 			if c.ID != "" {
-				m.Calls = append(m.Calls, c.ID)
+				*ids = append(*ids, c.ID)
 			}
 		}
 	case Result:
@@ -191,20 +193,11 @@ func Prune(history []Message, before, prefix, window int, share float64, parts i
 	return p
 }
 
-// paired puts the results of an answer's calls directly behind it, as a model wants them, and leaves out those whose call is not
-// there.
+// paired is what of some messages is left when those go that no call asks for.
 func paired(messages []Message, at []int) (kept []Message, where []int) {
-	keep := func(i int) { kept, where = append(kept, messages[i]), append(where, at[i]) }
-	placed := make([]bool, len(messages))
-	for i := range messages {
-		if m := &messages[i]; m.Role != Result {
-			keep(i)
-			for k := i + 1; k < len(messages) && m.Role == Assistant && messages[k].Role != Assistant; k++ {
-				if messages[k].Role == Result && !placed[k] && slices.Contains(m.Calls, messages[k].Answer) {
-					placed[k] = true
-					keep(k)
-				}
-			}
+	for _, p := range Pair(messages) {
+		if p.At >= 0 {
+			kept, where = append(kept, messages[p.At]), append(where, at[p.At])
 		}
 	}
 	return kept, where
