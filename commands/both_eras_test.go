@@ -199,3 +199,21 @@ func TestSearchAndStatsOfBothEras(t *testing.T) {
 		t.Error("the tree was changed")
 	}
 }
+
+// A slip in --as is an unknown session, with the one that may be meant; it is not one that sees little.
+func TestAsUnknownSession(t *testing.T) {
+	d := makeDiverged(t)
+	for _, args := range [][]string{{"sessions", "list"}, {"sessions", "search", "begin"}, {"sessions", "stats"}, {"sessions", "history", d.same}, {"sessions", "show", d.same}, {"status"}} {
+		a := at(t, d.dir, append(args, "--as", "agent:main:explicit:smae", "--json")...)
+		want(t, fmt.Sprintf("exit of %q", args), a.exit, ExitFailed)
+		want(t, "code", dig(a.doc(t), "error", "code"), "not-found")
+		if said := fmt.Sprint(dig(a.doc(t), "error", "message")); !strings.Contains(said, `no session has the key "agent:main:explicit:smae"`) || !strings.Contains(said, "did you mean "+d.same) {
+			t.Errorf("%q: %s", args, said)
+		}
+		for _, known := range []string{d.same, d.files, "main", "explicit:same"} { // of either era, and by a short key
+			if a := at(t, d.dir, append(args, "--as", known)...); strings.Contains(a.errout, "no session has the key") {
+				t.Errorf("%q --as %s: %s", args, known, a.errout)
+			}
+		}
+	}
+}

@@ -1,8 +1,11 @@
 package commands
 
 import (
+	"context"
 	"fmt"
+	"slices"
 
+	"oc/commands/term"
 	"oc/config"
 	"oc/store"
 	"oc/store/row"
@@ -41,12 +44,61 @@ func (c *Call) sight(cfg *config.Config, opened []*store.Sessions) (*sight, erro
 		agent = cfg.DefaultAgent()
 	}
 	key, release := store.StoredKey(cfg, agent, caller), config.Release735
+	if err := c.knownCaller(cfg, opened, agent, key, caller); err != nil {
+		return nil, err
+	}
 	for _, s := range opened {
 		if s.Agent == agent && s.Era == store.SQLiteEra {
 			release = config.Release82
 		}
 	}
 	return &sight{Sight: store.SightOf(cfg, key, release), now: c.nowMs()}, nil
+}
+
+// knownCaller is an error where --as names a session that is nowhere: a slip would else be answered as a session that sees little or nothing.
+// An agent's main session need not have begun. What $OC_SESSION says is OpenClaw's own, and its session may be too new to be on disk.
+func (c *Call) knownCaller(cfg *config.Config, opened []*store.Sessions, agent, key, caller string) error {
+	if !c.Given("as") || key == store.StoredKey(cfg, agent, "main") && slices.Contains(cfg.StoreAgents(), row.AgentID(agent)) {
+		return nil
+	}
+	has := func(s *store.Sessions) bool {
+		for i := range s.Rows {
+			if k := s.Rows[i].Key; k == caller || store.StoredKey(cfg, s.Agent, k) == key {
+				return true
+			}
+		}
+		return false
+	}
+	if slices.ContainsFunc(opened, has) {
+		return nil
+	}
+	targets, err := store.Targets(cfg, store.Pick{All: true})
+	if err != nil {
+		return nil //nolint:nilerr // told by the command itself
+	}
+	var all []*store.Sessions
+	for _, t := range append(targets, store.StrangerTargets(cfg)...) {
+		s, err := store.Open(context.Background(), cfg, t)
+		if err != nil {
+			return nil //nolint:nilerr // the session may be in what cannot be read
+		}
+		if has(s) {
+			return nil
+		}
+		all = append(all, s)
+		if o, err := s.OtherEra(context.Background()); err == nil && o != nil && has(o) {
+			return nil
+		}
+	}
+	hint := "oc sessions --all-agents lists them"
+	near := store.Near(all, caller)
+	if near == "" {
+		near = slip(all, caller)
+	}
+	if near != "" {
+		hint = fmt.Sprintf("did you mean %s?", term.Escape(near))
+	}
+	return &Error{Exit: ExitFailed, Code: "not-found", Err: fmt.Errorf("--as: no session has the key %q; %s", brief(caller), hint)}
 }
 
 // lists tells whether a list shows the session, and counts it where not.
