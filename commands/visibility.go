@@ -58,7 +58,7 @@ func (c *Call) sight(cfg *config.Config, opened []*store.Sessions) (*sight, erro
 // knownCaller is an error where --as names a session that is nowhere: a slip would else be answered as a session that sees little or nothing.
 // An agent's main session need not have begun. What $OC_SESSION says is OpenClaw's own, and its session may be too new to be on disk.
 func (c *Call) knownCaller(cfg *config.Config, opened []*store.Sessions, agent, key, caller string) error {
-	if !c.Given("as") || key == store.StoredKey(cfg, agent, "main") && slices.Contains(cfg.StoreAgents(), row.AgentID(agent)) {
+	if find(c.Path[len(c.Path)-1].Flags, "--as") == nil || !c.Given("as") || key == store.StoredKey(cfg, agent, "main") && slices.Contains(cfg.StoreAgents(), row.AgentID(agent)) {
 		return nil
 	}
 	has := func(s *store.Sessions) bool {
