@@ -25,7 +25,7 @@ func sessionsCompact() *Command {
 		Args:  "KEY",
 		Short: "put a summary in place of the older part of a conversation",
 		Long: "Has the older part of a session's conversation summarised, and adds the summary to the transcript: the model then sees it, and the end of the conversation as it is. Nothing is taken " +
-			"out of the transcript, and what it held stays beside it as <name>.bak.<time>. Who writes the summary is said by --provider, which may be given more than once: where one fails, does not " +
+			"out of the transcript, and what it held stays beside it as <name>.bak.<time>, but for one in a database. Who writes the summary is said by --provider, which may be given more than once: where one fails, does not " +
 			"answer in time, or leaves out a section, the next is asked, and at last extract, which needs no model and quotes.\n\n" +
 			"extract quotes requests, decisions, open items, rules and identifiers. exec:COMMAND runs a command, its words parted by blanks, without a shell: it gets a JSON document with instructions, " +
 			"previousSummary and conversation on its standard input, and writes the summary to its standard output. openai:URL#MODEL asks an endpoint that speaks as OpenAI's does, Ollama and llama.cpp " +

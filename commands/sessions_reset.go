@@ -16,7 +16,8 @@ func sessionsReset() *Command {
 		Name:  "reset",
 		Args:  "KEY",
 		Short: "begin a session anew, and archive its conversation",
-		Long: "Gives the session a new id, as /new and /reset do in a chat. Its transcript becomes an archive, <name>.reset.<time>. Levels, label, name, pin, a model and a profile that a " +
+		Long: "Gives the session a new id, as /new and /reset do in a chat. Its transcript becomes an archive, <name>.reset.<time>. In a database the session keeps its id: a row that says reset is added to " +
+			"its transcript, behind which model and readers begin. Levels, label, name, pin, a model and a profile that a " +
 			"user chose, lineage and the place where answers go are kept; counters, goal, skills, queue settings and what is not documented are not." + verbAnyKeys,
 		Flags: slices.Concat(verbFlags, []Flag{
 			{Name: "reason", Value: "WORD", Default: "reset", Help: "the command that it stands for", Choices: []string{"new", "reset"}},

@@ -17,7 +17,8 @@ func sessionsRestore() *Command {
 		Short: "take up a session again that was archived, deleted or reset",
 		Long: "A session that was put aside with oc sessions archive, or by OpenClaw, is taken up again: its archivedAt goes. Of a session that was deleted the archived transcript gets " +
 			"its name back, and the row that oc saved comes back with it; where OpenClaw deleted it the row is inferred from the archive's name, with the key agent:<agent>:explicit:<id>, " +
-			"and that is told. A conversation that a reset has archived comes back so too, beside the one that goes on.\n\n" +
+			"and that is told. A conversation that a reset has archived comes back so too, beside the one that goes on. " +
+			"Of a database the archives in it and beside it are taken: the events are written again, the row is inferred, with its key where the database knows it, and the archive stays.\n\n" +
 			"KEY is the key, id or label of the session, or the name of an archive. If it means several archives, they are named and nothing is changed. What oc did itself is taken back " +
 			"whole, trajectories too, with oc undo.",
 		Flags: verbFlags,
