@@ -19,7 +19,7 @@ func goldenState(t *testing.T, name string) string {
 	return root
 }
 
-func listed(t *testing.T, root string, args ...string) map[string]map[string]any {
+func listedRows(t *testing.T, root string, args ...string) map[string]map[string]any {
 	t.Helper()
 	a := at(t, root, append([]string{"sessions", "list", "--json", "--limit", "all"}, args...)...)
 	var doc struct{ Sessions []map[string]any }
@@ -104,7 +104,7 @@ func TestDBExportIsReadBack(t *testing.T) {
 	if a.exit != ExitDone || !strings.Contains(a.out, `"sessions": 14`) {
 		t.Fatalf("exit %d: %s%s", a.exit, a.out, a.errout)
 	}
-	want, got := listed(t, root), listed(t, root, "--store", filepath.Join(to, "sessions.json"))
+	want, got := listedRows(t, root), listedRows(t, root, "--store", filepath.Join(to, "sessions.json"))
 	if len(got) != len(want) {
 		t.Errorf("%d sessions, not %d", len(got), len(want))
 	}

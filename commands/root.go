@@ -29,6 +29,7 @@ func all() *Command {
 			gatewayCommands(),
 			databases(),
 			cron(),
+			migrate(),
 			undo(),
 			signalLog(),
 			completion(),

@@ -21,6 +21,9 @@ func IsTranscriptID(id string) bool {
 	return len(id) <= 128 && named(id, "._-") && !(strings.Contains(id, ".") && IsCheckpointName(id+".jsonl"))
 }
 
+// UnsafeID is what Check says of a session id that would lead a file name astray.
+const UnsafeID = "the session id is not safe as a file name"
+
 // Check says why OpenClaw drops the row when it loads the store; "" where it
 // keeps it (spec/file-store.md 2.3, step 3).
 func (e *Entry) Check() string {
@@ -36,7 +39,7 @@ func (e *Entry) Check() string {
 		return "the session id is no text"
 	}
 	if !isSafeID(span.Trim(id)) {
-		return "the session id is not safe as a file name"
+		return UnsafeID
 	}
 	return ""
 }
