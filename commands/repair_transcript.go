@@ -46,9 +46,12 @@ func runRepairTranscript(ctx context.Context, c *Call) error {
 	o := doctor.Options{Config: cfg, Machine: c.machine(), Now: c.Now()}
 	x := doctor.RepairTranscript(ctx, o, path, c.mender(cfg), dry)
 	var busy *doctor.InUse
+	var alien *doctor.NotTranscript
 	switch {
 	case errors.As(x.Err, &busy):
 		return &Error{Exit: ExitBusy, Err: x.Err}
+	case errors.As(x.Err, &alien):
+		return Refusef("%w", alien)
 	case x.Err != nil:
 		return changeError(x.Err, x.Done)
 	}

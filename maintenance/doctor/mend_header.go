@@ -76,10 +76,6 @@ func (c *cure) headers(found []transcript.Finding, _ *transcript.Tree) (edits []
 		}
 		return []edit{{at: head.Place, brk: head.Break, raw: slices.Clone(row.Edit(head.Raw, changes...)), says: fmt.Sprintf("the header in line %d gets the id %s", head.Line, id)}}, nil
 	}
-	if named+nameless == 0 {
-		c.decline(wanted, "", "no line of it is an entry, so that there is nothing that a header could stand before; oc sessions reset KEY begins anew")
-		return nil, nil
-	}
 	if begin == "" {
 		begin = c.now.UTC().Format("2006-01-02T15:04:05.000Z")
 	}

@@ -90,9 +90,22 @@ var curable = []transcript.Code{
 // diagnose reads the transcript as it is now.
 func (c *cure) diagnose() (found []transcript.Finding, tree *transcript.Tree, err error) {
 	tree = &transcript.Tree{}
+	entries := 0
 	s := transcript.Scanner{Tree: tree, Report: func(f transcript.Finding) { found = append(found, f) }}
-	if err = s.Read(io.NewSectionReader(c.text, 0, c.size), func(*transcript.Row) error { return nil }); err != nil {
+	if err = s.Read(io.NewSectionReader(c.text, 0, c.size), func(r *transcript.Row) error {
+		if !r.Blank && r.Err == nil && r.Kind != transcript.Opaque {
+			entries++
+		}
+		return nil
+	}); err != nil {
 		return nil, nil, err
+	}
+	other := func(f transcript.Finding) bool { return f.Code != transcript.NoHeader && f.Code != transcript.NULTail }
+	if entries == 0 && slices.ContainsFunc(found, other) {
+		return nil, nil, &NotTranscript{c.path}
+	}
+	if entries == 0 { // OpenClaw writes a header into an empty file without a word
+		found = slices.DeleteFunc(found, func(f transcript.Finding) bool { return f.Code == transcript.NoHeader })
 	}
 	branch, _ := tree.Branch()
 	pairs, err := pairsOf(c.text, branch)
@@ -547,6 +560,14 @@ func (r *repair) replace(c *cure) error {
 	}
 	r.m.Replace(c.path, info, maintenance.SplicedFile(c.path, c.layers...), maintenance.Rule(code), list(c.did))
 	return nil
+}
+
+// NotTranscript is a file in which nothing is a header or an entry: of another
+// kind, or damaged so much that there is nothing to mend.
+type NotTranscript struct{ Path string }
+
+func (e *NotTranscript) Error() string {
+	return fmt.Sprintf("%s is left as it is: no line of it is a header or an entry of a transcript", e.Path)
 }
 
 // InUse is a transcript that is left as it is, because somebody may be writing

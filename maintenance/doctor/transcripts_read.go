@@ -31,6 +31,7 @@ type look struct {
 	mostInARow     int
 
 	role, content []byte // of the last message, raw; they last until the next row
+	part          bool   // only the ends are read: nothing is added up
 
 	prompt float64 // of the last answer, since the last compaction
 	cost   float64
@@ -96,7 +97,7 @@ func (l *look) message(r *transcript.Row) {
 	case `"user"`:
 		l.question(r.Size)
 	}
-	if len(l.content) >= 4<<10 && l.content[0] == '[' && bytes.Contains(l.content, []byte(`"image"`)) {
+	if !l.part && len(l.content) >= 4<<10 && l.content[0] == '[' && bytes.Contains(l.content, []byte(`"image"`)) {
 		l.pictures()
 	}
 }
@@ -120,7 +121,7 @@ func (l *look) answer(usage, provider []byte) {
 
 // question compares what a user said with what users said before.
 func (l *look) question(size int) {
-	if len(l.content) < repeatable {
+	if l.part || len(l.content) < repeatable {
 		return
 	}
 	if l.users++; l.said == nil {
@@ -306,12 +307,16 @@ func (j *job) whole(s transcript.Stats) {
 	}
 }
 
-// ends is how much of each end of a transcript is read.
-const ends = 16 << 10
+// How much of the ends of a transcript is read.
+const (
+	begins = 8 << 10
+	ends   = 16 << 10
+)
 
 // readEnds reads the first and the last lines.
 func (j *job) readEnds(f *os.File, s *transcript.Scanner) error {
-	head := make([]byte, ends)
+	j.look.part = true
+	head := make([]byte, begins)
 	n, err := f.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -337,7 +342,7 @@ func (j *job) readEnds(f *os.File, s *transcript.Scanner) error {
 		l.At.Line, l.At.Offset, l.Byte = 0, l.At.Offset+at, l.Byte+at
 		j.line(l)
 	}
-	l := look{headerID: "-", first: 1}
+	l := look{headerID: "-", first: 1, part: true}
 	if err := s.Read(bytes.NewReader(tail), func(r *transcript.Row) error { l.row(r); return nil }); err != nil {
 		return err
 	}
@@ -360,7 +365,11 @@ func (j *job) tail(f *os.File) (tail []byte, at int64, err error) {
 			return tail, 0, nil
 		}
 		nl := bytes.IndexByte(tail, '\n')
-		rest := bytes.TrimRight(tail[nl+1:], "\x00")
+		said := bytes.TrimRight(tail, "\x00")
+		if late := bytes.LastIndexByte(said[:max(0, len(said)-ends)], '\n'); late >= 0 { // what comes before was only read to find where a long line begins
+			nl = late
+		}
+		rest := said[min(nl+1, len(said)):]
 		if nl >= 0 && (len(rest) > 0 || want >= 1<<20) {
 			return tail[nl+1:], at + int64(nl) + 1, nil
 		}
