@@ -164,7 +164,7 @@ func (x *exported) content(ctx context.Context, c *Call, w io.Writer) (err error
 	view := visible.View{Redactor: redactor, Units: math.MaxInt}
 	want := c.part()
 	want.Long = -1
-	x.page, err = store.Walk(ctx, x.talk.all, want, func(m store.Message) error {
+	write := func(m store.Message) error {
 		raw := m.Raw
 		var images []picture
 		if x.format == "html" {
@@ -201,16 +201,45 @@ func (x *exported) content(ctx context.Context, c *Call, w io.Writer) (err error
 			x.hidden++
 		}
 		return nil
-	})
-	if err != nil {
-		return err
 	}
-	other := history{talk: x.talk, page: x.page}
-	want.Whole = true // counted, and left where it is
-	if err := other.join(ctx, want); err != nil {
+	if err := x.walk(ctx, want, write); err != nil {
 		return err
 	}
 	return doc.end(x.foot())
+}
+
+// walk passes the messages to write, with those that Claude's own program keeps of the session among them by their times, each once. To put
+// them there all are held; else each is written as it is read.
+func (x *exported) walk(ctx context.Context, want store.Part, write func(store.Message) error) (err error) {
+	other := history{talk: x.talk}
+	bound := (*store.Conversation)(nil)
+	if x.talk.row != nil {
+		bound = x.talk.row.Bound()
+	}
+	if bound == nil || bound.Missing || want.Branch != "" || want.AllBranches {
+		if other.page, err = store.Walk(ctx, x.talk.all, want, write); err != nil {
+			return err
+		}
+		want.Whole = true // counted, and left where it is
+		x.page = other.page
+		return other.join(ctx, want)
+	}
+	if x.page, err = store.ReadPart(ctx, x.talk.all, want); err != nil {
+		return err
+	}
+	other.page = x.page
+	if err := other.join(ctx, want); err != nil {
+		return err
+	}
+	for _, m := range x.page.Messages {
+		if m.Of.Reason == store.ClaudeCLI && m.Long {
+			m.Raw = visible.Oversized(m.Raw, m.Time)
+		}
+		if err := write(m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // besides are the thoughts and calls of a message that a chat does not show beside its words; whole is the message with them, masked.

@@ -543,8 +543,7 @@ func TestHistoryGoesOnAroundDamage(t *testing.T) {
 	}
 }
 
-// What Claude's own program keeps of a session stands among its messages, masked like these; a page further back counts it, and so does
-// an export.
+// What Claude's own program keeps of a session stands among its messages, masked like these, in an export too; a page further back counts it.
 func TestHistoryOfABoundSession(t *testing.T) {
 	secret := "gh" + "p_" + strings.Repeat("Ab1", 12)
 	const bound = "6a1f6c1e-0d4b-4a51-9d0a-2f6d0d2b7a01"
@@ -589,8 +588,14 @@ func TestHistoryOfABoundSession(t *testing.T) {
 			}
 		}
 		want(t, "of a page", dig(ask("history", "main", "--offset", "0", "--json").doc(t), "notShown", "claudeCli"), float64(3))
-		if out := ask("export", "main").out; !strings.Contains(out, "3 messages that Claude's own program keeps") {
-			t.Errorf("%s: the export does not count them:\n%s", era, out)
+		for _, format := range []string{"md", "html"} { // among the rest, each once, and after what was said before
+			out := ask("export", "main", "--format", format).out
+			if strings.Count(out, "look around") != 1 || !strings.Contains(out, "Bash") || strings.Index(out, "look around") > strings.Index(out, "seen") || strings.Contains(out, "Claude's own program keeps") {
+				t.Errorf("%s: the export as %s does not have them:\n%s", era, format, out)
+			}
+		}
+		if out := ask("export", "main", "--all-branches").out; !strings.Contains(out, "3 messages that Claude's own program keeps") {
+			t.Errorf("%s: the export of all branches does not count them:\n%s", era, out)
 		}
 		if tree(t, dir) != before {
 			t.Error("reading changed the tree")
