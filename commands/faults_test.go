@@ -3,7 +3,9 @@ package commands
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -22,15 +24,17 @@ import (
 	"oc/maintenance/journal"
 	"oc/store/lock"
 	"oc/store/span"
+	"oc/store/sqlfile"
 )
 
-// altering is a command that changes a state of files, for the matrix of faults.
+// altering is a command that changes a state of files or a database, for the matrix of faults.
 type altering struct {
 	name  string
 	first [][]string // commands that go before, without faults
 	line  []string
 	ready func(t *testing.T, state string) // makes the state fit; nil: it is
 	keeps bool                             // it changes nothing but oc's own files
+	rows  bool                             // it changes a database: its statements fail too, one by one
 }
 
 func edit(name string, change func(text string) string) func(*testing.T, string) {
@@ -55,6 +59,7 @@ const (
 	workStore = "agents/work/sessions/sessions.json"
 	aNote     = "agent:work:hook:web-shop-order"
 	aChat     = "agent:work:telegram:direct:5550137"
+	aRow      = "agent:main:explicit:tax-2025"
 )
 
 var changingCommands = []altering{
@@ -101,6 +106,14 @@ var changingCommands = []altering{
 		})(t, state)
 		edit(workStore, func(text string) string { return strings.Replace(text, "nowhere.jsonl", file, 1) })(t, state)
 	}},
+	{name: "sessions cleanup, database", line: []string{"sessions", "cleanup", "--agent", "main"}, rows: true},
+	{name: "sessions archive, database", line: []string{"sessions", "archive", aRow}, rows: true},
+	{name: "sessions restore, database", first: [][]string{{"sessions", "archive", aRow}}, line: []string{"sessions", "restore", aRow}, rows: true},
+	{name: "sessions delete, database", line: []string{"sessions", "delete", aRow, "--yes"}, rows: true},
+	{name: "sessions reset, database", line: []string{"sessions", "reset", aRow}, rows: true},
+	{name: "sessions patch, database", line: []string{"sessions", "patch", aRow, "--label", "x", "--pin"}, rows: true},
+	{name: "sessions compact, database", line: []string{"sessions", "compact", "agent:main:main", "--main", "--keep-recent-tokens", "60"}, rows: true},
+	{name: "undo, database", first: [][]string{{"sessions", "delete", aRow, "--yes"}}, line: []string{"undo"}, rows: true},
 	{name: "undo", first: [][]string{{"sessions", "delete", aNote, aChat, "--yes"}}, line: []string{"undo"}},
 	{name: "undo of a cleanup", first: [][]string{{"sessions", "cleanup", "--agent", "work", "--fix-missing"}}, line: []string{"undo"}},
 	{name: "undo --expire", first: [][]string{{"sessions", "delete", aNote, "--yes"}}, line: []string{"undo", "--expire", "all"}, keeps: true},
@@ -129,14 +142,14 @@ var matrixOfFaults struct {
 
 // Every changing command is stopped, as by a kill, and meets EIO, ENOSPC and EACCES, at every single operation on files that it does. At once the
 // store parses and no row has lost its transcript; and one undo, which finishes or rolls back what was begun, brings every byte, name, mode and
-// time back. All of that in CI, which names a file for the table in OC_FAULTS; else at every seventh operation, which takes seconds.
+// time back; in databases every row, and every statement of a transaction fails too. All of that in CI, which names a file for the table in OC_FAULTS; else at every seventh operation, which takes seconds.
 func TestFaultMatrix(t *testing.T) {
 	for _, c := range changingCommands {
 		t.Run(c.name, func(t *testing.T) { c.suffer(t) })
 	}
 	m := &matrixOfFaults
 	slices.Sort(m.lines)
-	table := "| command | operations | stopped | EIO | ENOSPC | EACCES |\n|---|---|---|---|---|---|\n" + strings.Join(m.lines, "") + fmt.Sprintf("\n%d commands, %d faults.\n", len(m.lines), m.tried)
+	table := "| command | operations | stopped | EIO | ENOSPC | EACCES | statements |\n|---|---|---|---|---|---|---|\n" + strings.Join(m.lines, "") + fmt.Sprintf("\n%d commands, %d faults.\n", len(m.lines), m.tried)
 	t.Log("\n" + table)
 	if file := os.Getenv("OC_FAULTS"); file != "" {
 		if err := os.WriteFile(file, []byte(table), 0o600); err != nil {
@@ -158,7 +171,7 @@ func (c altering) suffer(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := fixtures.Demo()
-		s.Agents = slices.DeleteFunc(s.Agents, func(a fixtures.Agent) bool { return a.Era == fixtures.SQLiteEra })
+		s.Agents = slices.DeleteFunc(s.Agents, func(a fixtures.Agent) bool { return a.Era == fixtures.SQLiteEra && !c.rows })
 		if err := s.Write(state); err != nil {
 			t.Fatal(err)
 		}
@@ -195,14 +208,37 @@ func (c altering) suffer(t *testing.T) {
 	}
 	fresh()
 	clean := true
-	for _, fault := range []error{nil, syscall.EIO, syscall.ENOSPC, syscall.EACCES} {
-		for n := 1; n <= total; n += step {
+	faults, statements := []error{nil, syscall.EIO, syscall.ENOSPC, syscall.EACCES}, 0
+	if c.rows {
+		counting := sqlfile.Breaking(t.Context(), func(string) error { statements++; return nil })
+		c.within(counting, root, state, nil, c.line)
+		if fresh(); statements == 0 {
+			t.Fatal("no statement changes the database")
+		}
+		faults = append(faults, errStatement)
+	}
+	for _, fault := range faults {
+		last := total
+		if fault == errStatement {
+			last = statements
+		}
+		for n := 1; n <= last; n += step {
 			if !clean {
 				fresh()
 			}
-			f := &journal.Faults{FS: quickly{journal.OS()}, At: n, Err: fault}
-			a := c.oc(root, state, f, c.line)
-			where := fmt.Sprintf("operation %d of %d, %v", n, total, fault)
+			f, ctx := &journal.Faults{FS: quickly{journal.OS()}, At: n, Err: fault}, t.Context()
+			if fault == errStatement {
+				f.At = 0
+				at := 0
+				ctx = sqlfile.Breaking(ctx, func(string) error {
+					if at++; at == n {
+						return errStatement
+					}
+					return nil
+				})
+			}
+			a := c.within(ctx, root, state, f, c.line)
+			where := fmt.Sprintf("operation %d of %d, %v", n, last, fault)
 			if fault != nil && strings.Contains(a.errout, "mistake in oc itself") {
 				t.Errorf("%s: %s", where, a.errout)
 			}
@@ -233,12 +269,19 @@ func (c altering) suffer(t *testing.T) {
 	m.Lock()
 	defer m.Unlock()
 	each := (total + step - 1) / step
-	m.tried += 4 * each
-	m.lines = append(m.lines, fmt.Sprintf("| %s | %d | %[3]d | %[3]d | %[3]d | %[3]d |\n", c.name, total, each))
+	m.tried += 4*each + (statements+step-1)/step
+	m.lines = append(m.lines, fmt.Sprintf("| %s | %d | %[3]d | %[3]d | %[3]d | %[3]d | %d |\n", c.name, total, each, (statements+step-1)/step))
 }
 
 // oc runs a command through a seam at which it may fail. One that is stopped there ends like any other mistake: nothing more goes through the seam.
 func (c altering) oc(root, state string, f journal.FS, line []string) answer {
+	return c.within(context.Background(), root, state, f, line)
+}
+
+// errStatement is what a statement fails with.
+var errStatement = errors.New("disk I/O error")
+
+func (c altering) within(ctx context.Context, root, state string, f journal.FS, line []string) answer {
 	if f == nil {
 		f = quickly{journal.OS()}
 	}
@@ -247,7 +290,7 @@ func (c altering) oc(root, state string, f journal.FS, line []string) answer {
 	for _, word := range line {
 		args = append(args, strings.ReplaceAll(word, "{state}", state))
 	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
 	exit := Main(ctx, Process{
 		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errout, Dir: root, Now: time.Now, under: under{f, lonely{}, root},
@@ -328,13 +371,76 @@ func bytesOf(t *testing.T, state string) map[string]string {
 			return err
 		}
 		raw, err := os.ReadFile(path)
-		all[name] = fmt.Sprintf("%v %d\n%s", info.Mode(), info.ModTime().UnixNano(), raw)
+		switch {
+		case strings.HasSuffix(name, ".sqlite"):
+			all[name] = fmt.Sprintf("%v\n%s", info.Mode(), rowsIn(t, path))
+		case strings.HasSuffix(name, ".sqlite-wal"), strings.HasSuffix(name, ".sqlite-shm"):
+		default:
+			all[name] = fmt.Sprintf("%v %d\n%s", info.Mode(), info.ModTime().UnixNano(), raw)
+		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// rowsIn is every row of every table of a database, read from a copy.
+func rowsIn(t *testing.T, path string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(filepath.Dir(filepath.Dir(path)), "look-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // temporary
+	for _, suffix := range []string{"", "-wal"} {
+		raw, err := os.ReadFile(path + suffix)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "x.sqlite"+suffix), raw, 0o600)
+		}
+		if err != nil && (suffix == "" || !os.IsNotExist(err)) {
+			t.Fatal(err)
+		}
+	}
+	db, err := sql.Open("sqlite", filepath.Join(dir, "x.sqlite"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close() //nolint:errcheck // only read
+	one := func(query string) (all []string) {
+		rows, err := db.Query(query)
+		if err != nil {
+			t.Fatalf("%s: %s: %v", path, query, err)
+		}
+		defer rows.Close() //nolint:errcheck // only read
+		columns, err := rows.Columns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			values := make([]any, len(columns))
+			into := make([]any, len(columns))
+			for i := range values {
+				into[i] = &values[i]
+			}
+			if err := rows.Scan(into...); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, fmt.Sprintf("%v", values))
+		}
+		return all
+	}
+	var b strings.Builder
+	// How the parts of a full-text index lie does not count, what it answers does.
+	for _, name := range one(`SELECT name FROM sqlite_master t WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\'
+		AND NOT EXISTS (SELECT 1 FROM sqlite_master v WHERE v.sql LIKE 'CREATE VIRTUAL%' AND t.name LIKE v.name || '\_%' ESCAPE '\') ORDER BY 1`) {
+		name = strings.Trim(name, "[]")
+		rows := one(`SELECT * FROM "` + name + `"`)
+		slices.Sort(rows)
+		fmt.Fprintf(&b, "%s\n%s\n", name, strings.Join(rows, "\n"))
+	}
+	return b.String()
 }
 
 // text is the bytes of a file of a tree.
