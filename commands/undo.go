@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"oc/commands/term"
+	"oc/config"
 	"oc/maintenance"
 	"oc/maintenance/journal"
 	"oc/store/lock"
@@ -50,7 +51,7 @@ func runUndo(ctx context.Context, c *Call) error {
 		return err
 	}
 	w := &maintenance.Worker{Config: cfg, Now: c.Now, Wait: patience, FS: c.under.files}
-	index := ""
+	index, databases := "", []string(nil)
 	if c.Given("store") || c.Given("agent") {
 		if err := c.knows(cfg); err != nil {
 			return err
@@ -59,13 +60,19 @@ func runUndo(ctx context.Context, c *Call) error {
 		if err != nil {
 			return err
 		}
-		index = targets[0].Index
+		index, databases = targets[0].Index, targets[0].Databases
+		if index == "" {
+			index = databases[0]
+		}
 	}
 	all, problems := w.Past(index)
 	for _, err := range problems {
 		c.Warnf("%v", err)
 	}
-	fits := func(p *maintenance.Past) bool { return index == "" || maintenance.SameStore(p.Facts.Store, index) }
+	fits := func(p *maintenance.Past) bool {
+		is := func(path string) bool { return maintenance.SameStore(p.Facts.Store, path) }
+		return index == "" || is(index) || slices.ContainsFunc(databases, is)
+	}
 	others := func(p maintenance.Past) bool { return !fits(&p) && p.ID != c.Arg(0) && p.ID != c.String("expire") }
 	all = slices.DeleteFunc(all, others)
 	switch {
@@ -78,9 +85,11 @@ func runUndo(ctx context.Context, c *Call) error {
 	var closed []journal.Recovery
 	if slices.ContainsFunc(all, func(p maintenance.Past) bool { return p.Unfinished() }) {
 		if !dry {
-			if err := c.alone(ctx, cfg, "taking a run back", index); err != nil {
+			release, err := c.aloneWith(ctx, cfg, index, all)
+			if err != nil {
 				return err
 			}
+			defer release() //nolint:errcheck // the lock ends with the process
 		}
 		if closed, err = w.Recover(ctx, index, dry); err != nil {
 			return undoError(fmt.Errorf("finish what was cut short: %w", err))
@@ -110,11 +119,28 @@ func runUndo(ctx context.Context, c *Call) error {
 		return Failf("there is no run that can be taken back; oc undo --list shows those that are kept")
 	}
 	if !dry && len(closed) == 0 {
-		if err := c.alone(ctx, cfg, "taking a run back", index); err != nil {
+		release, err := c.aloneWith(ctx, cfg, index, runs)
+		if err != nil {
 			return err
 		}
+		defer release() //nolint:errcheck // the lock ends with the process
 	}
 	return c.takeBack(ctx, closed, runs, dry)
+}
+
+// aloneWith sees that nobody owns the state in which runs are taken back, and keeps gateways out while those of databases are, until release.
+func (c *Call) aloneWith(ctx context.Context, cfg *config.Config, index string, runs []maintenance.Past) (release func() error, err error) {
+	if err := c.alone(ctx, cfg, "taking a run back", index); err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(runs, func(p maintenance.Past) bool { return strings.HasSuffix(p.Facts.Store, ".sqlite") }) {
+		return func() error { return nil }, nil
+	}
+	release, err = c.hold(ctx, cfg)()
+	if err != nil {
+		return nil, changeError(err, nil)
+	}
+	return release, nil
 }
 
 // undoFlags holds that one thing is asked for.

@@ -115,6 +115,8 @@ type restore struct {
 	clashs int64
 	stale  map[string]bool
 	count  Restored
+	undone bool            // rows that were not there before went: what refers to them may be in any table
+	wrote  map[string]bool // tables into which rows came back
 }
 
 // compare holds every row against what the transaction left.
@@ -256,6 +258,7 @@ func (b *restore) put() (again bool, err error) {
 
 func (b *restore) try() (again bool, err error) {
 	b.count = Restored{Held: b.clashs, Ties: map[string]bool{}}
+	b.undone, b.wrote = false, map[string]bool{}
 	// What the transaction wrote goes first, and makes room.
 	for _, id := range slices.Sorted(maps.Keys(b.after)) {
 		l := b.after[id]
@@ -273,6 +276,7 @@ func (b *restore) try() (again bool, err error) {
 			}
 			if !l.matched {
 				b.count.Back++
+				b.undone = true
 			}
 		}
 	}
@@ -307,6 +311,7 @@ func (b *restore) try() (again bool, err error) {
 			return errAgain
 		}
 		b.count.Back++
+		b.wrote[t.Name] = true
 		return err
 	})
 	if err == errAgain {
@@ -321,13 +326,21 @@ func (b *restore) refer() (again bool, err error) {
 		table, parent string
 		rowid, number int64
 	}
+	undone, wrote := b.undone, b.wrote
 	check := func() (all []reference, err error) {
-		err = b.tx.Each(`SELECT "table", rowid, parent, fkid FROM pragma_foreign_key_check`, func(r *Row) error {
+		take := func(r *Row) error {
 			rowid, _ := r.Int(1)
 			number, _ := r.Int(3)
 			all = append(all, reference{r.Text(0), r.Text(2), rowid, number})
 			return nil
-		})
+		}
+		if undone {
+			err = b.tx.Each(`SELECT "table", rowid, parent, fkid FROM pragma_foreign_key_check`, take)
+			return all, err
+		}
+		for _, name := range slices.Sorted(maps.Keys(wrote)) {
+			err = errors.Join(err, b.tx.Each(`SELECT "table", rowid, parent, fkid FROM pragma_foreign_key_check(?1)`, take, name))
+		}
 		return all, err
 	}
 	if b.count.Back == 0 {
