@@ -145,7 +145,7 @@ func TestVerbsOnDatabases(t *testing.T) {
 				if a := ocRun(t, state, env, "--state-dir", state, "sessions", "list", "--json"); a.exit != ExitDone || !strings.Contains(a.out, x.key) {
 					t.Errorf("list: exit %d %s", a.exit, a.errout)
 				}
-				if a := ocRun(t, state, env, "--state-dir", state, "undo"); a.exit != ExitDone {
+				if a := ocRun(t, state, env, "--state-dir", state, "undo", "--agent", "main"); a.exit != ExitDone {
 					t.Fatalf("undo: exit %d %s%s", a.exit, a.out, a.errout)
 				}
 				if d := cmp.Diff(before, tables(t, path)); d != "" {
