@@ -10,6 +10,7 @@ import (
 
 	"oc/gateway"
 	"oc/maintenance"
+	"oc/maintenance/journal"
 	"oc/store"
 	"oc/store/span"
 )
@@ -37,7 +38,7 @@ func (c *Call) handCleanup(ctx context.Context, conn *gateway.Conn, w *maintenan
 		case s.Era == store.SQLiteEra && err != nil:
 			x.err = changeError(storeError(s, err), nil)
 		case s.Era == store.SQLiteEra:
-			x.done, x.err = h.cleanDatabase(ctx, w, s, &x)
+			x.done, x.err = h.cleanRows(ctx, w, s, p, &x)
 		default:
 			bar := c.Progress("cleaning " + t.Agent)
 			x.done, x.err = w.Delegate(ctx, t, p, func(s *maintenance.Snapshot) (*maintenance.Plan, error) {
@@ -146,19 +147,22 @@ func (h *hand) take(answer json.RawMessage, err error, x *cleaned) error {
 	return err
 }
 
-// cleanDatabase has the gateway clean sessions in a database. oc makes no plan of its own there: what goes is told by comparing the rows.
-func (h *hand) cleanDatabase(ctx context.Context, w *maintenance.Worker, s *store.Sessions, x *cleaned) (*maintenance.Done, error) {
+// cleanRows has the gateway clean sessions in a database. oc makes no plan of its own there, but for what the gateway's own cleanup cannot
+// express: what goes is told by comparing the rows.
+func (h *hand) cleanRows(ctx context.Context, w *maintenance.Worker, s *store.Sessions, p *maintenance.Policy, x *cleaned) (*maintenance.Done, error) {
 	d := &maintenance.Done{Plan: &maintenance.Plan{Agent: s.Agent, Store: s.Path, Now: h.Now()}}
 	why := h.inexpressible(nil)
-	if h.orders().Cron {
-		why = "it has no call for --cron"
-	}
-	if why != "" {
-		return d, Refusef("the sessions of agent %s are in the database %s, and the gateway cannot be asked for this: %s; nothing was changed", s.Agent, s.Path, why)
-	}
-	answer, err := h.do(ctx, h.request(s.Agent))
-	if err := h.take(answer, err, x); err != nil {
-		return d, err
+	var spared *journal.Run
+	if why != "" || h.orders().Cron {
+		var err error
+		if d, spared, err = h.cleanOneByOne(ctx, w, s, p, x); err != nil {
+			return d, err
+		}
+	} else {
+		answer, err := h.do(ctx, h.request(s.Agent))
+		if err := h.take(answer, err, x); err != nil {
+			return d, err
+		}
 	}
 	after, err := store.Open(context.WithoutCancel(ctx), w.Config, s.Target)
 	if err != nil {
@@ -172,7 +176,52 @@ func (h *hand) cleanDatabase(ctx context.Context, w *maintenance.Worker, s *stor
 		}
 	}
 	d.Handed = g
+	if spared != nil && len(g.Dropped) == 0 {
+		d.Run = nil
+		if err := w.Unspare(context.WithoutCancel(ctx), s.Path, spared); err != nil {
+			h.Warnf("what was saved of the sessions before stays: %v", err)
+		}
+	}
 	return d, nil
+}
+
+// cleanOneByOne makes oc's own plan, saves all rows of the sessions that it deletes, and asks the gateway for one after the other, each with
+// the session id that the plan saw.
+func (h *hand) cleanOneByOne(ctx context.Context, w *maintenance.Worker, s *store.Sessions, p *maintenance.Policy, x *cleaned) (d *maintenance.Done, spared *journal.Run, err error) {
+	if d, err = h.cleanDatabase(ctx, w.Config, s.Target, s.Path, p, true); err != nil {
+		return d, nil, err
+	}
+	var gone []string
+	for i := range d.Plan.Actions {
+		if a := &d.Plan.Actions[i]; a.Applies && a.Kind == maintenance.DropRow {
+			gone = append(gone, a.Key)
+		}
+	}
+	if len(gone) > 0 && !w.Purge {
+		if spared, err = w.Spare(ctx, s.Agent, s.Path, gone); err != nil {
+			return d, nil, fmt.Errorf("save the sessions before the gateway deletes them: %w", err)
+		}
+		d.Run = spared
+	}
+	ids := idsOf(s)
+	for i := range d.Plan.Actions {
+		a := &d.Plan.Actions[i]
+		if !a.Applies || a.Kind != maintenance.DropRow && a.Kind != maintenance.PutRow {
+			continue
+		}
+		var r gateway.Request = gateway.Delete{Key: a.Key, Agent: agentOf(a.Key, s.Agent), ExpectedSessionID: ids[a.Key]}
+		if a.Kind == maintenance.PutRow { // it is archived where it is
+			r = gateway.Patch{Key: a.Key, Agent: agentOf(a.Key, s.Agent), ExpectedSessionID: ids[a.Key], Fields: map[string]any{"archived": true}}
+		}
+		switch _, err := h.do(ctx, r); {
+		case err == nil:
+		case open(err):
+			return d, spared, err
+		default:
+			x.unasked = append(x.unasked, fmt.Sprintf("%s stays: %v", a.Key, err))
+		}
+	}
+	return d, spared, nil
 }
 
 // handedCleanupMembers is OpenClaw's document of a cleanup that a gateway made: its own numbers, but rows as they were counted before and

@@ -442,3 +442,38 @@ func TestGatewayDeletesFromADatabase(t *testing.T) {
 		t.Errorf("after undo:\n%s", d)
 	}
 }
+
+// What the gateway's own cleanup cannot express is asked for session by session, each with the id that was planned for, and saved before.
+func TestGatewayCleansADatabaseByHand(t *testing.T) {
+	state, path, env := migrated(t, "migrated-23")
+	var asked []string
+	f := fake(t, "2026.9.6", state, func(c fakeCall) fakeEnd {
+		asked = append(asked, fmt.Sprint(c.Method, " ", c.Params["key"], " ", c.Params["expectedSessionId"]))
+		err := sqlfile.Write(context.Background(), path, time.Second, func(tx *sqlfile.Tx) error {
+			_, err := tx.Exec("DELETE FROM session_nodes WHERE session_key = ?1", c.Params["key"])
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return fakeEnd{payload: map[string]any{"ok": true, "deleted": true}}
+	})
+	before := tables(t, path)
+	a := ocRun(t, state, f.env(env), "--state-dir", state, "--json", "sessions", "cleanup", "--enforce", "--kind", "subagent", "--older-than", "20d")
+	if a.exit != ExitDone {
+		t.Fatalf("exit %d: %s%s", a.exit, a.out, a.errout)
+	}
+	const key = "agent:main:subagent:00000050-1111-4222-8333-000000000050"
+	if d := cmp.Diff([]string{"sessions.delete " + key + " 00000005-1111-4222-8333-000000000005"}, asked); d != "" {
+		t.Error(d)
+	}
+	if u := ocRun(t, state, env, "--state-dir", state, "undo"); u.exit != ExitDone {
+		t.Fatalf("undo: exit %d %s%s", u.exit, u.out, u.errout)
+	}
+	after := tables(t, path)
+	for _, table := range []string{"session_nodes", "session_windows", "transcript_events", "transcript_event_identities", "transcript_rewrite_watermarks"} {
+		if d := cmp.Diff(before[table], after[table]); d != "" {
+			t.Errorf("%s:\n%s", table, d)
+		}
+	}
+}
