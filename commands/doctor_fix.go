@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"oc/commands/term"
@@ -80,12 +81,15 @@ func runFix(ctx context.Context, c *Call, cfg *config.Config, o doctor.Options) 
 // changesOf counts the changes of some plans.
 func changesOf(all []doctor.Mended) (n int) {
 	for _, m := range all {
-		if m.Done != nil && m.Done.Plan != nil {
+		if m.Done != nil && m.Done.Plan != nil && !undone(m) {
 			n += len(actionsOf(m.Done.Plan))
 		}
 	}
 	return n
 }
+
+// undone tells of a plan that failed before anything was changed.
+func undone(m doctor.Mended) bool { return m.Err != nil && !m.Done.Changed() }
 
 // actionsOf are the changes of a plan without the writing of the store, which is how its rows change.
 func actionsOf(p *maintenance.Plan) (out []*maintenance.Action) {
@@ -119,6 +123,9 @@ func (m mending) lines() (out []string) {
 			}
 			for _, a := range actionsOf(x.Done.Plan) {
 				line := m.verb(a) + " "
+				if undone(x) {
+					line = "could not " + strings.TrimPrefix(mending{dry: true}.verb(a), "would ") + " "
+				}
 				switch {
 				case a.Target != "":
 					line += short(a.Target)
@@ -182,6 +189,8 @@ func (m mending) text(c *Call) {
 	n, runs := changesOf(m.all), m.runs()
 	said := howMany(n, "change") + " made."
 	switch {
+	case n == 0 && slices.ContainsFunc(m.all, undone):
+		said = "Nothing was changed."
 	case n == 0:
 		said = "There is nothing to mend."
 	case m.dry:

@@ -316,3 +316,26 @@ func TestRecordWithoutTheRight(t *testing.T) {
 		}
 	}
 }
+
+// A tree that may not be written is not said to be mended, and is not changed.
+func TestMendingASealedState(t *testing.T) {
+	s := newStage(t)
+	state := filepath.Join(openDir(t), "state")
+	if _, err := fixtures.S2(state, fixtures.Now); err != nil {
+		t.Fatal(err)
+	}
+	calm(t, filepath.Dir(fixtures.Store(state, "main")))
+	s.give(state)
+	seal(t, state)
+	before := tree(t, state)
+	a := s.oc(state, "doctor", "--fix", "unlinked-history", "--yes")
+	if a.exit != ExitFailed || !strings.Contains(a.out, "could not change the row") || !strings.Contains(a.out, "Nothing was changed.") || !strings.Contains(a.errout, "permission denied") {
+		t.Errorf("exit %d: %s%s", a.exit, a.out, a.errout)
+	}
+	if a := s.oc(state, "doctor", "--fix", "unlinked-history", "--yes", "--json"); !strings.Contains(a.out, `"changes": 0,`) {
+		t.Errorf("exit %d: %s", a.exit, a.out)
+	}
+	if tree(t, state) != before {
+		t.Error("the state has changed")
+	}
+}
