@@ -27,7 +27,8 @@ type Call struct {
 	under    under
 	flags    []setting
 	env      map[string]string
-	answered bool // a JSON document is complete
+	answered bool   // a JSON document is complete
+	group    string // the first run that the command made
 }
 
 // Env is the value of an environment variable, "" when it is not set.

@@ -167,8 +167,16 @@ const patience = 5 * time.Second
 func (c *Call) worker(cfg *config.Config) *maintenance.Worker {
 	return &maintenance.Worker{
 		Config: cfg, Machine: c.machine(), Now: c.Now, Wait: patience, Command: c.line(), FS: c.under.files,
-		Purge: c.Bool("purge"), Keep: c.Duration("keep-undo"),
+		Purge: c.Bool("purge"), Keep: c.Duration("keep-undo"), Group: c.group,
 	}
+}
+
+// holding is a worker that keeps gateways from starting meanwhile, for a change of a database. Who has worked with it tells the call its Group,
+// so that the runs of one command stay together.
+func (c *Call) holding(ctx context.Context, cfg *config.Config) *maintenance.Worker {
+	w := c.worker(cfg)
+	w.Hold = c.hold(ctx, cfg)
+	return w
 }
 
 // keeps refuses to keep what is not saved.
@@ -235,8 +243,8 @@ func (c *Call) inDatabase(
 	if dry {
 		d.Plan, _, err = maintenance.PlanDatabase(ctx, path, plan)
 	} else {
-		w := c.worker(cfg)
-		w.Hold = c.hold(ctx, cfg)
+		w := c.holding(ctx, cfg)
+		defer func() { c.group = w.Group }()
 		bar := c.Progress("changing the sessions of " + t.Agent)
 		w.Progress = func(done, total int) { bar.Set(int64(done), int64(total)) }
 		d, err = w.ApplyDatabase(ctx, path, plan)

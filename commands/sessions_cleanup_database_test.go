@@ -223,3 +223,27 @@ func TestCleanupOfDatabaseWithBadRows(t *testing.T) {
 		t.Errorf("%s", rows)
 	}
 }
+
+// The databases of all agents are cleaned by one command, and come back by one undo.
+func TestCleanupOfDatabasesIsOneCommand(t *testing.T) {
+	root := t.TempDir()
+	state := filepath.Join(root, ".openclaw")
+	unpack(t, golden+"/sqlite/2026.9.6-cleanup.tar.gz", state)
+	env := quiet(t, 0)
+	env["HOME"], env["OC_NOW"] = root, "1796052342747"
+	all := func() (rows []any) {
+		for _, agent := range []string{"main", "work"} {
+			rows = append(rows, tables(t, filepath.Join(state, "agents", agent, "agent", "openclaw-agent.sqlite")))
+		}
+		return rows
+	}
+	before := all()
+	for _, line := range []string{"sessions cleanup --all-agents --enforce", "undo"} {
+		if a := ocRun(t, root, env, strings.Fields(line)...); a.exit != ExitDone {
+			t.Fatalf("oc %s: exit %d: %s", line, a.exit, a.errout)
+		}
+		if same := cmp.Equal(before, all()); same != (line == "undo") {
+			t.Errorf("after oc %s the rows are as before: %v", line, same)
+		}
+	}
+}

@@ -37,8 +37,8 @@ func (c *Call) rehearseRows(ctx context.Context, x *changed, plan func(*maintena
 
 // applyRows plans and applies.
 func (c *Call) applyRows(ctx context.Context, cfg *config.Config, x *changed, plan func(*maintenance.Snapshot) (*maintenance.Plan, error)) (*maintenance.Done, error) {
-	w := c.worker(cfg)
-	w.Hold = c.hold(ctx, cfg)
+	w := c.holding(ctx, cfg)
+	defer func() { c.group = w.Group }()
 	return w.ApplySessions(ctx, x.target, x.from.Path, x.keys, plan)
 }
 
