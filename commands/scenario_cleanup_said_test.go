@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"oc/fixtures"
+	"oc/store/sqlfile"
 )
 
 // A flag that would do nothing, or that another one takes back, is an error in the command line, and nothing is changed.
@@ -83,6 +85,13 @@ func TestCleanupText(t *testing.T) {
 // A store that no agent of --all-agents can have cleaned leaves no blank line in front of the others.
 func TestCleanupTextBehindAFailure(t *testing.T) {
 	state, _, env := lived(t)
+	database := filepath.Join(state, "agents", "main", "agent", "openclaw-agent.sqlite") // the first
+	if err := sqlfile.Write(context.Background(), database, time.Second, func(tx *sqlfile.Tx) error {
+		_, err := tx.Exec("PRAGMA user_version = 99")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
 	a := ocRun(t, state, env, "--state-dir", state, "sessions", "cleanup", "--all-agents", "--dry-run")
 	if a.exit != ExitRefused || !strings.HasPrefix(a.out, "Agent: ") {
 		t.Errorf("exit %d: %q", a.exit, a.out)

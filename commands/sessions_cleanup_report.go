@@ -273,10 +273,17 @@ func cleanupText(c *Call, x cleaned, several, dry bool) {
 			model, _ = r.ModelRef()
 			flags = rowFlags(&r.Entry)
 		}
+		if a.Kind == maintenance.PutRow && a.Rule != maintenance.Repair { // in place, as the SQLite era does
+			action = "archive"
+		}
+		size := term.Bytes(a.Bytes)
+		if a.Kind == maintenance.Create { // it is compressed when it is made
+			size = term.Unknown
+		}
 		if !a.Applies {
 			action = "(" + action + ")"
 		}
-		t.Row(action, what, age, model, term.Bytes(a.Bytes), flags, string(a.Rule))
+		t.Row(action, what, age, model, size, flags, string(a.Rule))
 	}
 	t.End()
 	if limit < len(d.Plan.Actions) {
@@ -314,11 +321,21 @@ func cleanupText(c *Call, x cleaned, several, dry bool) {
 // cleanupTotals shows the files by class and the sessions by label, before and after.
 func cleanupTotals(c *Call, d *maintenance.Done) {
 	c.Out.Printf("\n")
+	made := map[jsonfile.Class]int{}
+	for i := range d.Plan.Actions {
+		if a := &d.Plan.Actions[i]; a.Kind == maintenance.Create && a.Applies {
+			made[a.Class]++
+		}
+	}
 	t := c.Out.Table(term.Column{Head: "Files"}, term.Column{Head: "Before", Right: true}, term.Column{Head: "Size", Right: true}, term.Column{Head: "After", Right: true}, term.Column{Head: "Size", Right: true})
 	for _, k := range []jsonfile.Class{jsonfile.Store, jsonfile.Live, jsonfile.Archive, jsonfile.Checkpoint, jsonfile.Sidecar, jsonfile.Temp, jsonfile.Lock, jsonfile.Prompt, jsonfile.Other} {
 		b, a := d.Plan.Before[k], d.Plan.After[k]
+		size := term.Bytes(a.Bytes)
+		if made[k] > 0 {
+			a.Files, size = a.Files+made[k], term.Unknown
+		}
 		if b.Files+a.Files > 0 {
-			t.Row(string(k), term.Count(int64(b.Files)), term.Bytes(b.Bytes), term.Count(int64(a.Files)), term.Bytes(a.Bytes))
+			t.Row(string(k), term.Count(int64(b.Files)), term.Bytes(b.Bytes), term.Count(int64(a.Files)), size)
 		}
 	}
 	t.End()
