@@ -92,6 +92,12 @@ func compactSession(ctx context.Context, c *Call) error {
 			return c.hand(ctx, conn, cfg, c.compactVerb(), all)
 		}
 	}
+	if !dry {
+		if all, err = c.settled(ctx, cfg, all); err != nil {
+			return err
+		}
+		x.changed = all[0]
+	}
 	if x.sqlite() {
 		if c.Bool("successor") {
 			return Usagef("--successor is of the file era: in a database a session goes on in the transcript that it has; leave it out")

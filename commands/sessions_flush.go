@@ -77,6 +77,12 @@ func flushSession(ctx context.Context, c *Call) error {
 			return c.hand(ctx, conn, cfg, verb{past: "flushed", closed: "it flushes the memory of its sessions itself, before it compacts them"}, all)
 		}
 	}
+	if !dry {
+		if all, err = c.settled(ctx, cfg, all); err != nil {
+			return err
+		}
+		x.changed = all[0]
+	}
 	if err := changeable(x.from); err != nil {
 		return err
 	}

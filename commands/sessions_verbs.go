@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -247,6 +248,24 @@ func (c *Call) named(ctx context.Context, words []string) (cfg *config.Config, a
 		all = addKey(all, r.Store(), r.Key)
 	}
 	return l.cfg, all, nil
+}
+
+// settled finds the sessions again where a run that was cut short had to be finished first: its locks are still there, and its store may
+// be another. What it said is passed on.
+func (c *Call) settled(ctx context.Context, cfg *config.Config, all []changed) ([]changed, error) {
+	if all[0].sqlite() {
+		return all, nil
+	}
+	recovered, err := c.worker(cfg).Recover(ctx, all[0].target.Index, false)
+	if err != nil {
+		return nil, changeError(fmt.Errorf("finish an earlier run: %w", err), nil)
+	}
+	if len(recovered) == 0 {
+		return all, nil
+	}
+	c.remarkRecovered(&maintenance.Done{Recovered: recovered})
+	_, all, err = c.named(ctx, c.Args)
+	return all, err
 }
 
 // forChange opens the stores that the flags mean, those of all agents without any.
