@@ -58,7 +58,7 @@ func (x *Indexer) Index(key string, c *span.Cursor) (Entry, error) {
 		if _, err = c.Value(); err != nil {
 			return e, err
 		}
-		if c.At-start > math.MaxUint32 {
+		if int64(c.At-start) > math.MaxUint32 {
 			return e, ErrTooLarge
 		}
 		k := span.At(c.B, name)
