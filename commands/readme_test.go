@@ -14,12 +14,25 @@ import (
 	"oc/fixtures"
 )
 
-var update = flag.Bool("update", false, "write what oc answers into README.md")
+var update = flag.Bool("update", false, "write what oc answers into README.md and docs")
 
-// Every "$ oc" line in a console block of the README is run, on a copy of the demo state in a home of its own, and must answer what
-// stands below it. go test ./commands -run README -update writes the answers.
+// Every "$ oc" line in a console block of the README and of docs is run, each text on a copy of the demo state in a home of its own, and
+// must answer what stands below it. go test ./commands -run README -update writes the answers.
 func TestREADME(t *testing.T) {
-	const path, home = "../README.md", "/home/ada"
+	told := map[string]int{"README.md": 8, "docs/cookbook.md": 8, "docs/faq.md": 4} // commands at least
+	all, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(all) < len(told)-1 {
+		t.Fatal(all, err)
+	}
+	for _, path := range append(all, "../README.md") {
+		name := strings.TrimPrefix(filepath.ToSlash(path), "../")
+		t.Run(name, func(t *testing.T) { runShown(t, path, told[name]) })
+	}
+}
+
+// runShown runs what a text shows, which is so many commands at least.
+func runShown(t *testing.T, path string, least int) {
+	const home = "/home/ada"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -64,13 +77,47 @@ func TestREADME(t *testing.T) {
 		out = append(out, got...)
 		ran++
 	}
-	if ran < 8 {
-		t.Errorf("the README shows only %d commands", ran)
+	if ran < least {
+		t.Errorf("%s shows only %d commands", path, ran)
 	}
-	if *update {
+	if *update && ran > 0 {
 		if err := os.WriteFile(path, []byte(strings.Join(out, "\n")), 0o644); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// docs/reference.md is what oc help says of every command. go test ./commands -run Reference -update writes it.
+func TestReference(t *testing.T) {
+	const path = "../docs/reference.md"
+	var b strings.Builder
+	b.WriteString("# Reference\n\nWhat `oc help` says of every command, made from the commands themselves by `go test ./commands -run Reference -update`.\n")
+	all().walk(func(path []*Command) {
+		for _, c := range path {
+			if c.Hidden {
+				return
+			}
+		}
+		fmt.Fprintf(&b, "\n%s %s\n\n```text\n", strings.Repeat("#", min(len(path)+1, 4)), words(path))
+		for _, part := range helpPage(path, 80) {
+			if part.head != "" && part.text != "" {
+				b.WriteString("\n" + part.head + ":\n")
+			}
+			b.WriteString(part.text)
+		}
+		b.WriteString("```\n")
+	})
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(got), b.String()); d != "" {
+		t.Errorf("docs/reference.md is not what the commands say (-docs +oc):\n%s", d)
 	}
 }
 
