@@ -7,7 +7,9 @@ import (
 
 	"oc/commands/term"
 	"oc/config"
+	"oc/maintenance"
 	"oc/store"
+	"oc/store/lock"
 	"oc/store/span"
 	"oc/transcript/visible"
 )
@@ -28,15 +30,18 @@ func cronRuns() *Command {
 		Short: "list the retained runs of cron jobs",
 		Long: "Lists the runs that were written down, of one job or of all, the newest first: when each ended, how, how long it took, in which session it was and what it said. They are read from " +
 			"the database that all agents share, and from the files that older releases kept.\n\n" +
-			"OpenClaw keeps the newest 2000 of a job, or cron.runLog.keepLines.",
+			"OpenClaw keeps the newest 2000 of a job, or cron.runLog.keepLines. With --prune oc takes out what is beyond that, while no gateway runs, as a change that oc undo takes back; runs in files " +
+			"are left alone, an update of OpenClaw takes them in.",
 		Flags: []Flag{
 			{Name: "limit", Value: "N|all", Default: "50", Help: "how many runs to show, the newest", Takes: `a positive whole number or "all", for example --limit 200`, Check: IsCountOrAll},
+			{Name: "prune", Help: "take out the runs beyond what is kept of a job"},
+			{Name: "dry-run", Help: "with --prune: say what would go and change nothing"},
 		},
 		Examples: []Example{
 			{"oc cron runs", "the newest runs of all jobs"},
 			{"oc cron runs 5b1f0a52-7d0e-4c39-9a44-2f6f5d7c1e90 --limit all --json", "everything that is kept of one job, for a program"},
 		},
-		Exits: []int{ExitBusy},
+		Exits: []int{ExitBusy, ExitRefused},
 		Run:   listCronRuns,
 	}
 }
@@ -77,6 +82,12 @@ func listCronRuns(ctx context.Context, c *Call) error {
 		return Failf("no run of a job %q is kept, and there is no job of that id in %s; oc cron runs lists those that are kept", job, cfg.StateDir)
 	}
 	keep := c.keepLines(cfg)
+	if c.Bool("dry-run") && !c.Bool("prune") {
+		return Usagef("--dry-run goes with --prune; the list changes nothing anyway")
+	}
+	if c.Bool("prune") {
+		return c.pruneRuns(ctx, cfg, h, keep, failed)
+	}
 	tallies := tallyRuns(h, keep)
 	shown := h.Runs
 	if n := c.Int("limit"); c.String("limit") != "all" {
@@ -215,4 +226,65 @@ func printRuns(p *span.Printer, h *store.CronHistory, shown []store.CronRun, tal
 		p.End()
 	}
 	p.End()
+}
+
+// pruneRuns takes out what is beyond keep of each job.
+func (c *Call) pruneRuns(ctx context.Context, cfg *config.Config, h *store.CronHistory, keep int, failed error) error {
+	if failed != nil {
+		return failed
+	}
+	if cfg.Broken {
+		return Refusef("the configuration cannot be read, so what cron.runLog.keepLines says is unknown; nothing was changed")
+	}
+	over, dry := h.Over(keep), c.Bool("dry-run")
+	run := ""
+	if !dry && len(over) > 0 {
+		hold, err := c.apart(ctx, cfg, h.Path, "pruning runs")
+		if err != nil {
+			return err
+		}
+		w := &maintenance.Worker{Config: cfg, Machine: lock.Local(), Now: c.Now, Wait: patience, Command: c.line(), Hold: hold}
+		r, err := w.PruneRuns(ctx, h.Path, over)
+		if err != nil {
+			return changeError(upkeepError(err), nil)
+		}
+		run = r.ID
+	}
+	tallies := tallyRuns(h, keep)
+	if c.JSON() {
+		return c.Document(func(p *span.Printer) error {
+			p.Object()
+			p.Key("path").String(h.Path)
+			p.Key("dryRun").Bool(dry)
+			p.Key("keepLines").Int(int64(keep))
+			p.Key("removed").Int(int64(len(over)))
+			p.Key("jobs").Array()
+			for _, t := range tallies {
+				p.Object()
+				p.Key("jobId").String(t.job)
+				p.Key("runs").Int(int64(t.runs))
+				p.Key("removed").Int(int64(t.over))
+				p.End()
+			}
+			p.End()
+			optional(p, "run", run)
+			p.End()
+			return nil
+		})
+	}
+	switch {
+	case len(over) == 0:
+		c.Out.Printf("Nothing to do: no job has more than %s.\n", plural(keep, "run", "runs"))
+		return nil
+	case dry:
+		c.Out.Printf("%s would go. Dry run: nothing was changed.\n", plural(len(over), "run", "runs"))
+	default:
+		c.Out.Printf("%s taken out. Take it back with: oc undo %s\n", plural(len(over), "run", "runs"), run)
+	}
+	for _, t := range tallies {
+		if t.over > 0 {
+			c.Out.Printf("  %s: %s of %s\n", or(h.Names[t.job], t.job), term.Count(int64(t.over)), term.Count(int64(t.runs)))
+		}
+	}
+	return nil
 }

@@ -136,7 +136,7 @@ func (c *Call) apart(ctx context.Context, cfg *config.Config, path, what string)
 		return nil, &Error{Exit: ExitRefused, Code: "owned", Err: fmt.Errorf("nothing was changed: the gateway of this state lives, and %s cannot be done through it: stop it first", what)}
 	}
 	w := c.where(cfg)
-	if !sameDir(stateOf(path), cfg.StateDir) && c.Given("store") {
+	if !sameDir(stateOf(path), cfg.StateDir) && c.chose("store") {
 		w.StateDir, w.StateDB = stateOf(path), ""
 	}
 	return func() (func() error, error) {
@@ -144,7 +144,15 @@ func (c *Call) apart(ctx context.Context, cfg *config.Config, path, what string)
 		if errors.Is(err, gateway.ErrOwned) {
 			return nil, Busyf("%w", err)
 		}
-		return release, err
+		if err != nil {
+			return nil, err
+		}
+		if err := gateway.Leased(ctx, w, c.machine(), c.Now()); errors.Is(err, gateway.ErrOwned) {
+			return nil, errors.Join(Busyf("%w", err), release())
+		} else if err != nil {
+			return nil, errors.Join(err, release())
+		}
+		return release, nil
 	}, nil
 }
 
