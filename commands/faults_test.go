@@ -75,6 +75,15 @@ var changingCommands = []altering{
 	{name: "sessions patch", line: []string{"sessions", "patch", aChat, "--label", "x", "--pin", "--category", "y"}},
 	{name: "sessions compact", line: []string{"sessions", "compact", "agent:work:main", "--main", "--keep-recent-tokens", "60"}},
 	{name: "sessions compact --max-lines", line: []string{"sessions", "compact", "agent:work:main", "--main", "--max-lines", "4"}},
+	{name: "sessions compact --successor", line: []string{"sessions", "compact", "agent:work:main", "--main", "--keep-recent-tokens", "60", "--successor"}},
+	{name: "sessions flush", line: []string{"sessions", "flush", "agent:work:main", "--provider", "extract", "--workspace", "{state}/ws"}, ready: func(t *testing.T, state string) {
+		if err := os.MkdirAll(filepath.Join(state, "ws", "memory"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(state, "ws", "memory", time.UnixMilli(fixtures.Now).UTC().Format(time.DateOnly)+".md"), []byte("- tea at five\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}},
 	{name: "agents delete", line: []string{"agents", "delete", "garden", "--yes"}},
 	{name: "doctor --fix", line: []string{"doctor", "--fix"}},
 	{name: "doctor --fix unlinked-history", line: []string{"doctor", "--fix", "unlinked-history", "--yes"}},
