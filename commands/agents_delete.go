@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ func agentsDelete() *Command {
 			"its sessions are deleted as oc sessions delete does it. Its entry and its bindings in the configuration, and its workspace, are left as they are, and told. The default agent " +
 			"stays, and so does one with a session that is in use. It asks on a terminal, and needs --yes elsewhere.\n\n" +
 			"A running gateway does it as openclaw agents delete does: it also takes the agent's entry and its bindings out of the configuration and moves its directory and its workspace to " +
-			"the trash. What goes beyond oc's own plan is told.",
+			"the trash. What goes beyond oc's own plan is told, and --dry-run foretells it.",
 		Flags: []Flag{dryFlag, yesFlag, keepUndoFlag, purgeFlag, besideGatewayFlag},
 		Examples: []Example{
 			{"oc agents delete garden --dry-run", "what would go"},
@@ -136,7 +137,13 @@ func (a *oneAgent) left(cfg *config.Config) (all []leftover) {
 	}
 	if agent, ok := cfg.Agent(a.id); ok {
 		say(agent.Entry, "its entry in the configuration")
-		if dir, ok := agent.Entry.At("workspace").Str(); ok {
+		dir, said := agent.Entry.At("workspace").Str()
+		if !said {
+			dir = workspaceOf(cfg, a.id)
+			_, err := os.Stat(dir)
+			said = err == nil
+		}
+		if said {
 			all = append(all, leftover{what: "its workspace " + dir})
 		}
 		if dir := cfg.AgentDir(a.id); !strings.HasPrefix(dir, a.dir+string(filepath.Separator)) {

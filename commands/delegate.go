@@ -239,7 +239,7 @@ func (h *hand) rows(ctx context.Context, cfg *config.Config, v verb, x *changed)
 		case !there:
 			g.Dropped = append(g.Dropped, key)
 			if !named {
-				g.Unplanned = append(g.Unplanned, maintenance.Unplanned{Key: key})
+				g.Unplanned, g.Unsaved = append(g.Unplanned, maintenance.Unplanned{Key: key}), append(g.Unsaved, key)
 			}
 		case named && now != val:
 			g.Written = append(g.Written, key)

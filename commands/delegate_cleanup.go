@@ -12,6 +12,7 @@ import (
 	"oc/maintenance"
 	"oc/maintenance/journal"
 	"oc/store"
+	"oc/store/row"
 	"oc/store/span"
 )
 
@@ -93,8 +94,11 @@ func (h *hand) inexpressible(plan *maintenance.Plan) string {
 	return ""
 }
 
-// theirs are the rules that protect a row in OpenClaw too.
-var theirs = []maintenance.Rule{maintenance.ActiveKey, maintenance.Thread, maintenance.Group, maintenance.JobExists, maintenance.JobsUnknown, maintenance.SlashRoute}
+// theirs are the rules that protect a row in OpenClaw too; those of the second line do in databases, and where sessions are chosen by hand.
+var theirs = []maintenance.Rule{
+	maintenance.ActiveKey, maintenance.Thread, maintenance.Group, maintenance.JobExists, maintenance.JobsUnknown, maintenance.SlashRoute,
+	maintenance.Shelved, maintenance.Pinned, maintenance.ModelLocked, maintenance.Running, maintenance.Recent, maintenance.MainSession, maintenance.External,
+}
 
 // clean makes the calls of a plan.
 func (h *hand) clean(ctx context.Context, s *maintenance.Snapshot, plan *maintenance.Plan, x *cleaned) error {
@@ -106,7 +110,8 @@ func (h *hand) clean(ctx context.Context, s *maintenance.Snapshot, plan *mainten
 			continue
 		}
 		one := a.Kind == maintenance.DropRow && (why != "" || a.Rule == maintenance.CronRetention || a.Rule == maintenance.ByHand)
-		if !one {
+		aside := a.Kind == maintenance.PutRow && a.Rule != maintenance.Repair && why != "" // it is archived where it is, in a database
+		if !one && !aside {
 			if why != "" && a.Key == "" && a.Kind != maintenance.Rewrite || a.Kind == maintenance.PutRow {
 				rest++
 			}
@@ -116,8 +121,11 @@ func (h *hand) clean(ctx context.Context, s *maintenance.Snapshot, plan *mainten
 		if r, ok := s.Row(a.Key); ok {
 			k.id = r.ID
 		}
-		_, err := h.do(ctx, gateway.Delete{Key: k.key, Agent: k.agent, ExpectedSessionID: k.id})
-		switch {
+		var ask gateway.Request = gateway.Delete{Key: k.key, Agent: k.agent, ExpectedSessionID: k.id}
+		if aside {
+			ask = gateway.Patch{Key: k.key, Agent: k.agent, ExpectedSessionID: k.id, Fields: map[string]any{"archived": true}}
+		}
+		switch _, err := h.do(ctx, ask); {
 		case err == nil:
 		case open(err):
 			return err
@@ -147,81 +155,82 @@ func (h *hand) take(answer json.RawMessage, err error, x *cleaned) error {
 	return err
 }
 
-// cleanRows has the gateway clean sessions in a database. oc makes no plan of its own there, but for what the gateway's own cleanup cannot
-// express: what goes is told by comparing the rows.
+// cleanRows has the gateway clean sessions in a database. All rows of the sessions that oc's own plan deletes are saved before; what goes beside
+// them is told by comparing the rows, and is not saved.
 func (h *hand) cleanRows(ctx context.Context, w *maintenance.Worker, s *store.Sessions, p *maintenance.Policy, x *cleaned) (*maintenance.Done, error) {
-	d := &maintenance.Done{Plan: &maintenance.Plan{Agent: s.Agent, Store: s.Path, Now: h.Now()}}
-	why := h.inexpressible(nil)
-	var spared *journal.Run
-	if why != "" || h.orders().Cron {
-		var err error
-		if d, spared, err = h.cleanOneByOne(ctx, w, s, p, x); err != nil {
-			return d, err
-		}
-	} else {
-		answer, err := h.do(ctx, h.request(s.Agent))
-		if err := h.take(answer, err, x); err != nil {
-			return d, err
-		}
-	}
-	after, err := store.Open(context.WithoutCancel(ctx), w.Config, s.Target)
+	d, err := h.cleanDatabase(ctx, w.Config, s.Target, s.Path, p, true)
 	if err != nil {
-		return d, storeError(after, err)
+		return d, err
 	}
-	is := idsOf(after)
-	g := &maintenance.Handed{Before: len(s.Rows), After: len(after.Rows)}
-	for i := range s.Rows {
-		if _, there := is[s.Rows[i].Key]; !there {
-			g.Dropped = append(g.Dropped, s.Rows[i].Key)
-		}
-	}
-	d.Handed = g
-	if spared != nil && len(g.Dropped) == 0 {
-		d.Run = nil
-		if err := w.Unspare(context.WithoutCancel(ctx), s.Path, spared); err != nil {
-			h.Warnf("what was saved of the sessions before stays: %v", err)
-		}
-	}
-	return d, nil
-}
-
-// cleanOneByOne makes oc's own plan, saves all rows of the sessions that it deletes, and asks the gateway for one after the other, each with
-// the session id that the plan saw.
-func (h *hand) cleanOneByOne(ctx context.Context, w *maintenance.Worker, s *store.Sessions, p *maintenance.Policy, x *cleaned) (d *maintenance.Done, spared *journal.Run, err error) {
-	if d, err = h.cleanDatabase(ctx, w.Config, s.Target, s.Path, p, true); err != nil {
-		return d, nil, err
-	}
+	// Archives get their names from who makes them.
+	d.Plan.Actions = slices.DeleteFunc(d.Plan.Actions, func(a maintenance.Action) bool { return a.Kind == maintenance.Create })
 	var gone []string
 	for i := range d.Plan.Actions {
 		if a := &d.Plan.Actions[i]; a.Applies && a.Kind == maintenance.DropRow {
 			gone = append(gone, a.Key)
 		}
 	}
+	var spared *journal.Run
 	if len(gone) > 0 && !w.Purge {
 		if spared, err = w.Spare(ctx, s.Agent, s.Path, gone); err != nil {
-			return d, nil, fmt.Errorf("save the sessions before the gateway deletes them: %w", err)
+			return d, fmt.Errorf("save the sessions before the gateway deletes them: %w", err)
 		}
 		d.Run = spared
 	}
-	ids := idsOf(s)
-	for i := range d.Plan.Actions {
-		a := &d.Plan.Actions[i]
-		if !a.Applies || a.Kind != maintenance.DropRow && a.Kind != maintenance.PutRow {
-			continue
-		}
-		var r gateway.Request = gateway.Delete{Key: a.Key, Agent: agentOf(a.Key, s.Agent), ExpectedSessionID: ids[a.Key]}
-		if a.Kind == maintenance.PutRow { // it is archived where it is
-			r = gateway.Patch{Key: a.Key, Agent: agentOf(a.Key, s.Agent), ExpectedSessionID: ids[a.Key], Fields: map[string]any{"archived": true}}
-		}
-		switch _, err := h.do(ctx, r); {
-		case err == nil:
-		case open(err):
-			return d, spared, err
-		default:
-			x.unasked = append(x.unasked, fmt.Sprintf("%s stays: %v", a.Key, err))
+	called := h.clean(ctx, d.Snapshot, d.Plan, x)
+	if unsettled(called) {
+		return d, called
+	}
+	after, err := store.Open(context.WithoutCancel(ctx), w.Config, s.Target)
+	if err != nil {
+		return d, errors.Join(called, storeError(after, err))
+	}
+	d.Handed = weigh(d.Plan, s, after)
+	if spared != nil && !slices.ContainsFunc(d.Handed.Dropped, func(key string) bool { return slices.Contains(gone, key) }) {
+		d.Run = nil
+		if err := w.Unspare(context.WithoutCancel(ctx), s.Path, spared); err != nil {
+			h.Warnf("what was saved of the sessions before stays: %v", err)
 		}
 	}
-	return d, spared, nil
+	return d, called
+}
+
+// weigh says what became of the rows of a database that a plan names, and which others are gone.
+func weigh(p *maintenance.Plan, before, after *store.Sessions) *maintenance.Handed {
+	g := &maintenance.Handed{Before: len(before.Rows), After: len(after.Rows)}
+	is := map[string]*store.Row{}
+	for i := range after.Rows {
+		is[after.Rows[i].Key] = &after.Rows[i]
+	}
+	planned := map[string]maintenance.Kind{}
+	for i := range p.Actions {
+		switch a := &p.Actions[i]; {
+		case !a.Applies:
+		case a.Kind == maintenance.DropRow || a.Kind == maintenance.PutRow:
+			planned[a.Key] = a.Kind
+		case a.Target != "":
+			if _, err := os.Lstat(a.Target); errors.Is(err, os.ErrNotExist) {
+				g.Gone++
+				g.Freed += a.Bytes
+			}
+		}
+	}
+	for i := range before.Rows {
+		key := before.Rows[i].Key
+		now, there := is[key]
+		switch kind := planned[key]; {
+		case !there:
+			g.Dropped = append(g.Dropped, key)
+			if kind != maintenance.DropRow { // what was only to be put aside too
+				g.Unplanned, g.Unsaved = append(g.Unplanned, maintenance.Unplanned{Key: key}), append(g.Unsaved, key)
+			}
+		case kind == maintenance.PutRow && now.IsSet(row.ArchivedAt):
+			g.Written, g.Unsaved = append(g.Written, key), append(g.Unsaved, key)
+		case kind != "":
+			g.NotDone = append(g.NotDone, key)
+		}
+	}
+	return g
 }
 
 // handedCleanupMembers is OpenClaw's document of a cleanup that a gateway made: its own numbers, but rows as they were counted before and

@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"slices"
+
 	"oc/commands/term"
 	"oc/maintenance"
 	"oc/store/span"
@@ -35,6 +37,13 @@ func handedMembers(p *span.Printer, d *maintenance.Done) {
 		p.End()
 	}
 	p.End()
+	if d.Run != nil && len(h.Unsaved) > 0 {
+		p.Key("unsaved").Array()
+		for _, key := range h.Unsaved {
+			p.String(key)
+		}
+		p.End()
+	}
 	if p.Key("undo"); d.Run == nil {
 		p.Null()
 		return
@@ -43,7 +52,7 @@ func handedMembers(p *span.Printer, d *maintenance.Done) {
 	p.Key("run").String(d.Run.ID)
 	p.Key("possible").Bool(true)
 	p.Key("covers").Object()
-	p.Key("rows").Int(int64(len(h.Dropped) + len(h.Written)))
+	p.Key("rows").Int(int64(len(h.Dropped) + len(h.Written) - len(h.Unsaved)))
 	p.Key("files").Int(int64(h.Covered))
 	p.End()
 	p.End()
@@ -78,5 +87,17 @@ func (c *Call) remarkHanded(d *maintenance.Done) {
 		} else {
 			c.Warnf("the gateway took %s too, which was not planned and was not saved", what)
 		}
+	}
+	h := d.Handed
+	if d.Run == nil {
+		return
+	}
+	for _, key := range h.Written {
+		if slices.Contains(h.Unsaved, key) {
+			c.Notef("%s was put aside where it is; oc undo leaves that, oc sessions restore takes it back", key)
+		}
+	}
+	if h.Gone > h.Covered {
+		c.Notef("%s of what is gone %s not saved, and oc undo does not bring %s back", plural(h.Gone-h.Covered, "file", "files"), map[bool]string{true: "is", false: "are"}[h.Gone-h.Covered == 1], map[bool]string{true: "it", false: "them"}[h.Gone-h.Covered == 1])
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -186,6 +187,36 @@ func TestWrittenJustNow(t *testing.T) {
 	}
 }
 
+// What a gateway refuses is told alone: no plan stands before it as though it had been done, and of several sessions only those that went do.
+func TestRefusedIsToldAlone(t *testing.T) {
+	const key, other = "agent:work:telegram:direct:5550137", "agent:work:explicit:invoice-audit"
+	for _, verb := range [][]string{{"delete", "--yes"}, {"archive"}, {"reset"}, {"patch", "--label", "Ann"}} {
+		t.Run(verb[0], func(t *testing.T) {
+			state, sessions, env := lived(t)
+			h := &house{t, "2026.7.35", sessions}
+			f := fake(t, "2026.7.35", state, func(c fakeCall) fakeEnd {
+				if c.Params["key"] == key {
+					return fakeEnd{failure: map[string]any{"code": "UNAVAILABLE", "message": "it is busy with a turn"}}
+				}
+				return h.do(c)
+			})
+			before := kept(t, state)
+			line := slices.Concat([]string{"--state-dir", state, "sessions"}, verb, []string{key})
+			a := ocRun(t, state, f.env(env), line...)
+			if a.exit == ExitDone || a.out != "Nothing was changed.\n" || strings.Count(a.errout, "it is busy with a turn") != 1 || !slices.Equal(kept(t, state), before) {
+				t.Errorf("exit %d: %s%s", a.exit, a.out, a.errout)
+			}
+			if verb[0] == "patch" || verb[0] == "reset" {
+				return // of one session
+			}
+			a = ocRun(t, state, f.env(env), append(line, other)...)
+			if a.exit == ExitDone || strings.Contains(a.out, key) || !strings.Contains(a.out, "invoice-audit") || !strings.Contains(a.out, "Done by the gateway: 1 row") {
+				t.Errorf("two: exit %d: %s%s", a.exit, a.out, a.errout)
+			}
+		})
+	}
+}
+
 // What a gateway takes out of the configuration is saved with the run, and is not said to be lost; the workspace is.
 func TestAgentLeftovers(t *testing.T) {
 	state, sessions, env := lived(t)
@@ -201,7 +232,31 @@ func TestAgentLeftovers(t *testing.T) {
 		}
 		return fakeEnd{payload: payload}
 	})
-	a := ocRun(t, state, f.env(env), "--state-dir", state, "--json", "agents", "delete", "work", "--yes")
+	if err := os.Mkdir(filepath.Join(state, "workspace-work"), 0o700); err != nil { // where OpenClaw has it when nobody says
+		t.Fatal(err)
+	}
+	line := []string{"--state-dir", state, "--json", "agents", "delete", "work"}
+	// A dry run foretells it: of a gateway that may live here beside what oc itself would leave, and of one that does alone.
+	entry := func(list any) bool {
+		return strings.Contains(fmt.Sprint(list), "its workspace") && strings.Contains(fmt.Sprint(list), "its entry in the configuration")
+	}
+	told := func(env map[string]string, says string, left, beyond bool, more ...string) {
+		t.Helper()
+		a := ocRun(t, state, env, slices.Concat(line, []string{"--dry-run"}, more)...)
+		if d := a.doc(t); a.exit != ExitDone || entry(dig(d, "left")) != left || entry(dig(d, "beyond")) != beyond || !strings.Contains(a.errout, says) {
+			t.Errorf("dry run: exit %d: %s%s", a.exit, a.out, a.errout)
+		}
+	}
+	nobody := maps.Clone(env)
+	nobody["OPENCLAW_GATEWAY_PORT"] = "1"
+	told(nobody, "left as it is: its entry", true, false)
+	told(f.env(env), "if a gateway lives here, as it may", true, true)
+	told(f.env(env), "left as it is: its entry", true, false, "--offline")
+	alive := maps.Clone(nobody)
+	alive["TMPDIR"] = t.TempDir()
+	lives(t, alive["TMPDIR"], state)
+	told(alive, "the gateway that lives here is asked", false, true)
+	a := ocRun(t, state, f.env(env), append(line, "--yes")...)
 	if a.exit != ExitDone {
 		t.Fatalf("exit %d: %s%s", a.exit, a.out, a.errout)
 	}
@@ -317,19 +372,24 @@ func TestStoreOfAnotherState(t *testing.T) {
 	if a := ocRun(t, state, f.env(env), line...); a.exit != ExitDone || via(t, a) != viaLocal {
 		t.Errorf("nobody lives there: exit %d: %s", a.exit, a.errout)
 	}
-	// A process that lives holds the lock of that state.
-	dir := filepath.Join(elsewhere, "tmp", "openclaw-0")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	self := lock.Local().Process(os.Getpid())
-	text := fmt.Sprintf(`{"pid": %d, "createdAt": %q, "stateDir": %q, "port": 1, "startTime": %d}`, os.Getpid(), time.Now().UTC().Format(time.RFC3339), elsewhere, self.Start)
-	if err := os.WriteFile(filepath.Join(dir, "gateway.state.lock"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lives(t, filepath.Join(elsewhere, "tmp"), elsewhere)
 	before := tree(t, elsewhere)
 	line[5] = "agent:work:explicit:invoice-audit"
 	if a := ocRun(t, state, f.env(env), line...); a.exit != ExitRefused || !strings.Contains(a.errout, "--beside-gateway") || tree(t, elsewhere) != before {
 		t.Errorf("one lives there: exit %d: %s", a.exit, a.errout)
+	}
+}
+
+// lives makes this process the holder of the lock of a state's gateway, below the directory for temporary files.
+func lives(t *testing.T, tmp, state string) {
+	t.Helper()
+	dir := filepath.Join(tmp, "openclaw-0")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	self := lock.Local().Process(os.Getpid())
+	text := fmt.Sprintf(`{"pid": %d, "createdAt": %q, "stateDir": %q, "port": 1, "startTime": %d}`, os.Getpid(), time.Now().UTC().Format(time.RFC3339), state, self.Start)
+	if err := os.WriteFile(filepath.Join(dir, "gateway.state.lock"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -72,6 +72,7 @@ type changed struct {
 	cleaned
 	keys      []string   // that were asked for, as they stand in the store
 	left      []leftover // what stays although it has to do with what went
+	beyond    []leftover // of a dry run: what oc leaves, and a gateway that lives, or may, takes
 	unwatched int64      // watches that went with them
 	inferred  bool       // the row of a restored session is not the one that was lost
 	instead   string     // the key that its saved row had, where that is in use again
@@ -186,10 +187,20 @@ func (c *Call) apply(ctx context.Context, cfg *config.Config, v verb, all []chan
 			return changeable(all[i].from)
 		}
 	}
+	owner := gateway.None
+	if dry && v.leaves != nil && !c.Bool("offline") && !c.chose("beside-gateway") {
+		owner = c.owner(ctx, cfg).Life
+	}
 	w := c.worker(cfg)
 	for i := range all {
 		x := &all[i]
 		x.via = viaLocal
+		switch owner {
+		case gateway.Alive:
+			x.beyond, x.left = x.left, []leftover{}
+		case gateway.Maybe:
+			x.beyond = x.left
+		}
 		if x.sqlite() {
 			if c.changeRows(ctx, cfg, v, x, dry); x.err == nil && !dry {
 				c.unwatch(ctx, cfg, v, x)
@@ -356,6 +367,13 @@ func (c *Call) reportVerb(v verb, all []changed, dry bool) error {
 		for _, what := range x.left {
 			c.Notef("left as it is: %s", what.what)
 		}
+		for _, what := range x.beyond {
+			if len(x.left) > 0 {
+				c.Notef("but if a gateway lives here, as it may, it is asked and takes this too: %s", what.what)
+			} else {
+				c.Notef("the gateway that lives here is asked, and takes this too: %s", what.what)
+			}
+		}
 		if x.instead != "" {
 			c.Notef("the key %s is in use again, so the row that was saved comes back as %s", x.instead, x.keys[0])
 		}
@@ -459,6 +477,13 @@ func verbMembers(p *span.Printer, v verb, x changed, dry bool) {
 		}
 		p.End()
 	}
+	if x.beyond != nil {
+		p.Key("beyond").Array()
+		for _, what := range x.beyond {
+			p.String(what.what)
+		}
+		p.End()
+	}
 	if v.unwatches && !dry && x.via == viaLocal {
 		p.Key("watchesRemoved").Int(x.unwatched)
 	}
@@ -500,6 +525,10 @@ func outcome(p *maintenance.Plan, key string) (result string, value []byte) {
 // verbText shows to a person what was done to the sessions of a store.
 func verbText(c *Call, x changed, dry bool) {
 	d, out := x.done, c.Out
+	if h := d.Handed; h != nil && len(x.refused) > 0 && len(h.Dropped)+len(h.Written)+len(h.Unplanned)+h.Gone == 0 {
+		out.Printf("Nothing was changed.\n") // why is told already
+		return
+	}
 	if x.sqlite() && d.Handed != nil {
 		handedText(c, d)
 		return
@@ -512,6 +541,9 @@ func verbText(c *Call, x changed, dry bool) {
 	var why []string
 	for i := range d.Plan.Actions {
 		a := &d.Plan.Actions[i]
+		if a.Key != "" && x.refused[a.Key] != nil {
+			continue
+		}
 		what := a.Key
 		if a.Target != "" {
 			what = baseOf(a.Target)

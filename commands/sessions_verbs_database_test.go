@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -474,6 +476,79 @@ func TestGatewayCleansADatabaseByHand(t *testing.T) {
 	for _, table := range []string{"session_nodes", "session_windows", "transcript_events", "transcript_event_identities", "transcript_rewrite_watermarks"} {
 		if d := cmp.Diff(before[table], after[table]); d != "" {
 			t.Errorf("%s:\n%s", table, d)
+		}
+	}
+}
+
+// Before the gateway's own cleanup of a database the rows that oc's plan drops are saved, and come back; what it takes beside them is said not to
+// be saved.
+func TestGatewayCleansADatabase(t *testing.T) {
+	const also = "agent:main:explicit:old-1"
+	state, path, env := migrated(t, "migrated-23")
+	line := []string{"--state-dir", state, "--json", "sessions", "cleanup", "--enforce"}
+	dry := ocRun(t, state, env, append(line, "--dry-run")...)
+	var goes []string
+	for _, a := range dig(dry.doc(t), "actions").([]any) {
+		if dig(a, "action") == "drop-row" {
+			goes = append(goes, dig(a, "key").(string))
+		}
+	}
+	if len(goes) == 0 || slices.Contains(goes, also) {
+		t.Fatalf("%s", dry.out)
+	}
+	does := false
+	f := fake(t, "2026.9.6", state, func(c fakeCall) fakeEnd {
+		if c.Method != "sessions.cleanup" {
+			t.Errorf("%v was called", c)
+		}
+		if !does {
+			return fakeEnd{failure: map[string]any{"code": "UNAVAILABLE", "message": "not now"}}
+		}
+		err := sqlfile.Write(context.Background(), path, time.Second, func(tx *sqlfile.Tx) error {
+			for _, key := range append(slices.Clone(goes), also) {
+				if _, err := tx.Exec("DELETE FROM session_nodes WHERE session_key = ?1", key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return fakeEnd{payload: map[string]any{"mode": "enforce"}}
+	})
+	before := tables(t, path)
+	runs := func() int {
+		all, err := os.ReadDir(filepath.Join(state, ".oc", "undo"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	saved := runs()
+	if a := ocRun(t, state, f.env(env), line...); a.exit == ExitDone || !strings.Contains(a.errout, "not now") || runs() != saved {
+		t.Errorf("refused: exit %d, %d runs: %s", a.exit, runs(), a.errout)
+	}
+	does = true
+	a := ocRun(t, state, f.env(env), line...)
+	if a.exit != ExitDone || via(t, a) != viaGateway {
+		t.Fatalf("exit %d: %s%s", a.exit, a.out, a.errout)
+	}
+	d := a.doc(t)
+	if rows := dig(d, "undo", "covers", "rows"); rows != float64(len(goes)) || dig(d, "committed", "rows") != float64(len(goes)+1) {
+		t.Errorf("%d go: %s", len(goes), a.out)
+	}
+	if fmt.Sprint(dig(d, "unsaved")) != "["+also+"]" || !strings.Contains(a.errout, also+" too, which was not planned and was not saved") {
+		t.Errorf("%s%s", a.out, a.errout)
+	}
+	if u := ocRun(t, state, env, "--state-dir", state, "undo"); u.exit != ExitDone {
+		t.Fatalf("undo: exit %d %s%s", u.exit, u.out, u.errout)
+	}
+	after := tables(t, path)
+	for _, table := range []string{"session_nodes", "session_windows", "transcript_events", "transcript_event_identities"} {
+		lost := slices.DeleteFunc(slices.Clone(before[table]), func(row string) bool { return slices.Contains(after[table], row) })
+		if len(after[table])+len(lost) != len(before[table]) || table == "session_nodes" && (len(lost) != 1 || !strings.Contains(lost[0], also)) {
+			t.Errorf("%s: lost %v", table, lost)
 		}
 	}
 }

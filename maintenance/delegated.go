@@ -28,6 +28,7 @@ type Handed struct {
 	Gone          int      // planned files that are gone from their names
 	Freed         int64    // bytes of those among them that are no archive now
 	Covered       int      // files that undo brings back
+	Unsaved       []string // keys among Dropped and Written whose rows undo does not put back, though there is a run
 	Unplanned     []Unplanned
 	Snapshot      *Snapshot // after the calls; nil where the store cannot be read any more
 }
