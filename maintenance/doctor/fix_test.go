@@ -280,6 +280,12 @@ func suffer(t *testing.T, state string, codes ...Code) {
 	ctx := context.Background()
 	aged(t, state)
 	before, messages := timeless(shown(t, state)), spoken(t, state)
+	found := codesOf(examined(t, state), codes)
+	for _, code := range codes {
+		if found[code] == 0 {
+			t.Errorf("%s is not found before", code)
+		}
+	}
 	count := &journal.Faults{FS: quick{journal.OS()}}
 	o, w := ward(t, state, count)
 	all, err := Fix(ctx, o, codes, w, false)

@@ -154,6 +154,10 @@ func TestFixTranscripts(t *testing.T) {
 	}{
 		{lines(append(g[:4:4], said("d", "nowhere", "assistant", text("so")))...) + strings.Repeat("\x00", 10), []Code{"orphan-parent", "nul-tail"}},
 		{lines(append(g[1:4:4], said("d", "d", "user", `[{"type":"image","mimeType":"image/png","data":"????"}]`), compacted("k", "d", "lost"), said("e", "lost", "user", text("two")))...), []Code{"no-header", "cycle", "bad-image"}},
+		{
+			lines(`{"type":"session","cwd":"/w"}`, g[1], g[2], g[2], g[4], compacted("k", "d", "c"), answer("e", "k", "k1"), said("f", "e", "user", text("well?")), answer("g", "f", "k2"), result("h", "g", "k2"), answer("i", "h", "k3")) + `{"type":"message","id":"cut`,
+			[]Code{"bad-header", "duplicate-same", "first-kept-unknown", "lost-result", "open-call", "torn-tail"},
+		},
 	} {
 		state, _ := sick(t, c.body)
 		suffer(t, state, c.codes...)
