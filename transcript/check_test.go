@@ -60,6 +60,20 @@ func TestBadImages(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
+	// The same behind what is looked at byte by byte, wherever it stands.
+	long := png + strings.Repeat("A", 200-len(png))
+	for at := 120; at < len(long)-1; at++ {
+		for data, want := range map[string]string{
+			long[:at] + `\n` + long[at:]:   "",
+			long[:at] + "-" + long[at+1:]:  "the data is not base64",
+			long[:at] + "=" + long[at+1:]:  "there is data behind the padding",
+			long[:at] + long[at+1:] + "AA": "the data is cut",
+		} {
+			if got := badImage([]byte(`{"data":"` + data + `","media_type":"image/png","type":"image"}`)); got != want {
+				t.Errorf("%s: %q, want %q", data, got, want)
+			}
+		}
+	}
 	if got := badImage([]byte(`{"type":"image","data":"x"}`)); got != "" {
 		t.Errorf("an image of no type: %q", got)
 	}

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"encoding/base64"
 	"strings"
 
@@ -74,20 +75,34 @@ func blankText(raw []byte) bool {
 // badImage says why the data of an image block is no image, "" if it is one or
 // OpenClaw would not look.
 func badImage(block []byte) string {
-	data := span.Member(block, "data")
-	if span.KindOf(data) != span.String {
+	var data []byte
+	kinds := [...]struct {
+		name string
+		val  []byte
+	}{{name: "mimeType"}, {name: "mediaType"}, {name: "media_type"}}
+	if _, err := span.Each(block, 0, func(key, val []byte) error { // once: the data are long
+		if span.Is(key, "data") {
+			data = val
+		}
+		for i := range kinds {
+			if span.Is(key, kinds[i].name) {
+				kinds[i].val = val
+			}
+		}
+		return nil
+	}); err != nil || span.KindOf(data) != span.String {
 		return ""
 	}
 	image := false
-	for _, name := range [...]string{"mimeType", "mediaType", "media_type"} {
-		s, _ := span.Text(span.Member(block, name))
+	for i := range kinds {
+		s, _ := span.Text(kinds[i].val)
 		image = image || strings.HasPrefix(strings.ToLower(strings.TrimSpace(s)), "image/")
 	}
 	if !image {
 		return ""
 	}
 	b := data[1 : len(data)-1]
-	if strings.IndexByte(string(b[:min(len(b), 4096)]), '\\') >= 0 {
+	if bytes.IndexByte(b[:min(len(b), 4096)], '\\') >= 0 {
 		b = text(data)
 	}
 	return badBase64(b)
@@ -110,7 +125,17 @@ var base64Byte = func() (t [256]uint8) {
 func badBase64(b []byte) string {
 	n, padding := 0, 0
 	start := make([]byte, 0, 128)
-	for _, c := range b {
+	for len(b) > 0 {
+		if len(start) == cap(start) && padding == 0 { // eight bytes of data at a time
+			for len(b) >= 8 && base64Byte[b[0]]&base64Byte[b[1]]&base64Byte[b[2]]&base64Byte[b[3]]&base64Byte[b[4]]&base64Byte[b[5]]&base64Byte[b[6]]&base64Byte[b[7]] == 3 {
+				n, b = n+8, b[8:]
+			}
+			if len(b) == 0 {
+				break
+			}
+		}
+		c := b[0]
+		b = b[1:]
 		switch base64Byte[c] {
 		case 1:
 			continue

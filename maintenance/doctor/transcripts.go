@@ -175,6 +175,20 @@ type job struct {
 	look     look
 }
 
+// A desk is what one goroutine reads transcripts with, one after the other.
+type desk struct {
+	transcript.Scanner
+	room []byte // for their ends
+}
+
+// of is room for n bytes, which lasts until the next call.
+func (d *desk) of(n int64) []byte {
+	if int64(cap(d.room)) < n {
+		d.room = make([]byte, n)
+	}
+	return d.room[:n]
+}
+
 // transcripts looks at every transcript of a directory, on all processors.
 func (x *exam) transcripts(s *site) {
 	if s.database != nil && x.Deep {
@@ -188,13 +202,13 @@ func (x *exam) transcripts(s *site) {
 	var wait sync.WaitGroup
 	for range max(1, min(runtime.GOMAXPROCS(0), len(jobs))) {
 		wait.Go(func() {
-			var scan transcript.Scanner
+			var d desk
 			for {
 				i := int(next.Add(1)) - 1
 				if i >= len(jobs) || x.ctx.Err() != nil {
 					return
 				}
-				x.read(&jobs[i], &scan)
+				x.read(&jobs[i], &d)
 				if n := done.Add(jobs[i].size); x.Progress != nil {
 					x.Progress(n, x.report.Size.Bytes)
 				}
@@ -308,7 +322,7 @@ func (j *job) note(f Finding) {
 
 // read looks at one transcript: whole, or its ends where it is large and not
 // everything was asked for.
-func (x *exam) read(j *job, scan *transcript.Scanner) {
+func (x *exam) read(j *job, d *desk) {
 	f, err := openFile(j.path)
 	if err != nil {
 		j.note(Finding{Code: TranscriptUnreadable, Subject: Subject{Byte: -1}, Evidence: []string{reason(err)}})
@@ -324,10 +338,10 @@ func (x *exam) read(j *job, scan *transcript.Scanner) {
 	if err == nil {
 		j.size = before.Size()
 		if x.Deep || j.size <= whole {
-			err = j.readWhole(f, scan)
+			err = j.readWhole(f, &d.Scanner)
 		} else {
 			j.part = true
-			err = j.readEnds(f, scan)
+			err = j.readEnds(f, d)
 		}
 	}
 	if err != nil {

@@ -314,9 +314,10 @@ const (
 )
 
 // readEnds reads the first and the last lines.
-func (j *job) readEnds(f *os.File, s *transcript.Scanner) error {
+func (j *job) readEnds(f *os.File, d *desk) error {
+	s := &d.Scanner
 	j.look.part = true
-	head := make([]byte, begins)
+	head := d.of(begins)
 	n, err := f.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -329,7 +330,7 @@ func (j *job) readEnds(f *os.File, s *transcript.Scanner) error {
 			return err
 		}
 	}
-	tail, at, err := j.tail(f)
+	tail, at, err := j.tail(f, d)
 	if err != nil || len(tail) == 0 {
 		return err
 	}
@@ -354,10 +355,10 @@ func (j *job) readEnds(f *os.File, s *transcript.Scanner) error {
 // tail gives the last lines of a file, and where they begin: whole lines, and
 // at least the last one that is not of NUL bytes alone. It is empty where that
 // one is too long to be looked at here.
-func (j *job) tail(f *os.File) (tail []byte, at int64, err error) {
+func (j *job) tail(f *os.File, d *desk) (tail []byte, at int64, err error) {
 	for want := int64(ends); ; want *= 8 {
 		at = max(0, j.size-want)
-		tail = make([]byte, j.size-at)
+		tail = d.of(j.size - at)
 		if _, err := f.ReadAt(tail, at); err != nil && !errors.Is(err, io.EOF) {
 			return nil, 0, err
 		}
