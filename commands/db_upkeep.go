@@ -139,21 +139,7 @@ func (c *Call) apart(ctx context.Context, cfg *config.Config, path, what string)
 	if !sameDir(stateOf(path), cfg.StateDir) && c.chose("store") {
 		w.StateDir, w.StateDB = stateOf(path), ""
 	}
-	return func() (func() error, error) {
-		release, err := gateway.HoldLifecycle(w)
-		if errors.Is(err, gateway.ErrOwned) {
-			return nil, Busyf("%w", err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := gateway.Leased(ctx, w, c.machine(), c.Now()); errors.Is(err, gateway.ErrOwned) {
-			return nil, errors.Join(Busyf("%w", err), release())
-		} else if err != nil {
-			return nil, errors.Join(err, release())
-		}
-		return release, nil
-	}, nil
+	return c.hold(ctx, w), nil
 }
 
 func rooms(all []maintenance.Room) string {
@@ -172,6 +158,8 @@ func rooms(all []maintenance.Room) string {
 func upkeepError(err error) error {
 	var unsound *maintenance.Unsound
 	switch {
+	case errors.Is(err, gateway.ErrOwned):
+		return Busyf("%w", err)
 	case errors.As(err, &unsound):
 		return &Error{Exit: ExitRefused, Code: "damaged", Err: fmt.Errorf("%w; nothing was changed", err)}
 	case errors.Is(err, journal.ErrRefused):

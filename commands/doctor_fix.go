@@ -301,6 +301,6 @@ func (c *Call) mender(cfg *config.Config) *maintenance.Worker {
 // holder is a mender that keeps gateways out while it changes databases.
 func (c *Call) holder(ctx context.Context, cfg *config.Config) *maintenance.Worker {
 	w := c.mender(cfg)
-	w.Hold = c.hold(ctx, cfg)
+	w.Hold = c.hold(ctx, c.where(cfg))
 	return w
 }

@@ -141,11 +141,10 @@ func (c *Call) stuck(ctx context.Context, l *listing) func(*store.Row) bool {
 	}
 }
 
-// hold keeps gateways out of the state while sessions in its databases are changed, and sees that nobody has them open: for Worker.Hold. Who
+// hold keeps gateways out of a state while its databases are changed, and sees that nobody has them open, with gateway.ErrOwned: for Worker.Hold. Who
 // calls it has asked way before, because a probe afterwards would let go.
-func (c *Call) hold(ctx context.Context, cfg *config.Config) func() (release func() error, err error) {
+func (c *Call) hold(ctx context.Context, w gateway.Where) func() (release func() error, err error) {
 	return func() (func() error, error) {
-		w := c.where(cfg)
 		release, err := gateway.HoldLifecycle(w)
 		if err != nil {
 			return nil, err

@@ -175,7 +175,7 @@ func (c *Call) worker(cfg *config.Config) *maintenance.Worker {
 // so that the runs of one command stay together.
 func (c *Call) holding(ctx context.Context, cfg *config.Config) *maintenance.Worker {
 	w := c.worker(cfg)
-	w.Hold = c.hold(ctx, cfg)
+	w.Hold = c.hold(ctx, c.where(cfg))
 	return w
 }
 

@@ -136,7 +136,7 @@ func (c *Call) aloneWith(ctx context.Context, cfg *config.Config, index string, 
 	if !slices.ContainsFunc(runs, func(p maintenance.Past) bool { return strings.HasSuffix(p.Facts.Store, ".sqlite") }) {
 		return func() error { return nil }, nil
 	}
-	release, err = c.hold(ctx, cfg)()
+	release, err = c.hold(ctx, c.where(cfg))()
 	if err != nil {
 		return nil, changeError(err, nil)
 	}

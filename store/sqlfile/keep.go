@@ -1,7 +1,6 @@
 package sqlfile
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -13,17 +12,16 @@ import (
 
 // Keep saves rows that somebody else is about to remove, as [Record] saves those that it removes: what is saved can be restored once they are
 // gone, and where they are not it says so. The file is only read, beside whoever writes. choose names the rows, by a table and a condition on it,
-// in an order in which they can come back; rows of full-text tables are not saved. What is saved is held, compressed, until all of it is there.
+// in an order in which they can come back; rows of full-text tables are not saved. It is called again where what was read was void: what was
+// written of that stays in front, and the trailer does not know it.
 func Keep(ctx context.Context, path string, rec Recording, choose func(tx *Tx, rows func(table, where string, args ...any) error) error) (kept Changed, err error) {
-	var whole bytes.Buffer
-	err = Read(ctx, path, func(tx *Tx) error {
-		whole.Reset() // what was read may have been void
-		kept = Changed{}
-		enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
-		if err != nil {
-			return err
-		}
-		r := &recorder{tx: tx, w: &whole, ties: rec.Ties, enc: enc}
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+	if err != nil {
+		return kept, err
+	}
+	r := &recorder{}
+	err = Read(ctx, path, func(tx *Tx) (err error) {
+		r = &recorder{tx: tx, w: rec.W, ties: rec.Ties, enc: enc, at: r.at}
 		r.end.Version = formVersion
 		if r.end.Schema, err = tx.UserVersion(); err != nil {
 			return err
@@ -34,22 +32,19 @@ func Keep(ctx context.Context, path string, rec Recording, choose func(tx *Tx, r
 		if err := choose(tx, r.take); err != nil {
 			return err
 		}
-		if err := r.flush(false); err != nil {
-			return err
-		}
-		kept.Removed = r.end.Before
-		r.end.Tables, r.end.Changed = r.list, kept
-		text, err := json.Marshal(r.end)
-		if err != nil {
-			return err
-		}
-		text = binary.BigEndian.AppendUint64(text, uint64(len(text)))
-		return r.write(append(text, endMark...))
+		return r.flush(false)
 	})
 	if err != nil {
 		return kept, err
 	}
-	if _, err := rec.W.Write(whole.Bytes()); err != nil {
+	kept.Removed = r.end.Before
+	r.end.Tables, r.end.Changed = r.list, kept
+	text, err := json.Marshal(r.end)
+	if err != nil {
+		return kept, err
+	}
+	text = binary.BigEndian.AppendUint64(text, uint64(len(text)))
+	if err := r.write(append(text, endMark...)); err != nil {
 		return kept, err
 	}
 	if rec.Ready != nil {
