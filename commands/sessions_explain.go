@@ -212,7 +212,7 @@ func (x *prospect) text(c *Call, at time.Time) {
 func forkLine(f lifecycle.Fork) string {
 	switch {
 	case !f.Known:
-		return "gets the conversation; how full it is is " + term.Unknown
+		return "gets the conversation; its tokens are " + term.Unknown
 	case f.Copies:
 		return fmt.Sprintf("gets the conversation, of %s tokens", term.Count(int64(f.Tokens)))
 	}

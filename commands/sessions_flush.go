@@ -36,7 +36,7 @@ func sessionsFlush() *Command {
 			agentFlag, storeFlag, dryFlag, keepUndoFlag, purgeFlag, besideGatewayFlag,
 		},
 		Examples: []Example{
-			{"oc sessions flush main --provider openai:http://[::1]:8080/v1#m --workspace ~/.openclaw/workspace", "by a model on this machine"},
+			{"oc sessions flush main --provider openai:http://[::1]:80/v1#m --workspace .", "by a model on this machine"},
 			{"oc sessions flush main --provider exec:remember.sh --workspace . --dry-run", "where the notes would go"},
 		},
 		Exits: verbExits,

@@ -36,7 +36,7 @@ func loadConfig(t *testing.T, text string) *config.Config {
 
 func TestPolicyOfAConfiguration(t *testing.T) {
 	defaults := Policy{
-		Mode: Enforce, PruneAfter: 30 * day, ModelRunAfter: day, ResetRetention: 30 * day, MaxEntries: 500, CronRetention: day, DirectToMain: true,
+		Mode: Enforce, PruneAfter: 30 * day, ModelRunAfter: day, ResetRetention: 30 * day, MaxEntries: 500, CronRetention: day, DirectToMain: true, DashboardAfter: 7 * day,
 	}
 	with := func(f func(*Policy)) Policy { p := defaults; f(&p); return p }
 	for _, c := range []struct {
@@ -47,7 +47,7 @@ func TestPolicyOfAConfiguration(t *testing.T) {
 		{"nothing", ``, defaults, nil},
 		{"empty", `{}`, defaults, nil},
 		{"all keys", `{session:{dmScope:"per-peer",maintenance:{mode:"warn",pruneAfter:"1d12h",maxEntries:7,resetArchiveRetention:"90m",maxDiskBytes:"10kb",highWaterBytes:5000}},cron:{sessionRetention:"7d"}}`, Policy{
-			Mode: Warn, PruneAfter: 1.5 * day, ModelRunAfter: day, ResetRetention: 90 * minute, MaxEntries: 7, MaxDiskBytes: 10240, HighWaterBytes: 5000, CronRetention: 7 * day,
+			Mode: Warn, PruneAfter: 1.5 * day, ModelRunAfter: day, ResetRetention: 90 * minute, MaxEntries: 7, MaxDiskBytes: 10240, HighWaterBytes: 5000, CronRetention: 7 * day, DashboardAfter: 7 * day, capSet: true, budgetSet: true,
 		}, nil},
 		{"bare numbers", `{session:{maintenance:{pruneAfter:5,resetArchiveRetention:2,maxDiskBytes:1000}},cron:{sessionRetention:"12"}}`, with(func(p *Policy) {
 			p.PruneAfter, p.ResetRetention, p.MaxDiskBytes, p.HighWaterBytes, p.CronRetention = 5*day, 2*day, 1000, 800, 12*hour
@@ -80,8 +80,8 @@ func TestPolicyOfAConfiguration(t *testing.T) {
 		{"cron 0", `{cron:{sessionRetention:"0"}}`, with(func(p *Policy) { p.CronRetention = Never }), []string{"cron.sessionRetention"}},
 		{"cron number", `{cron:{sessionRetention:24}}`, with(func(p *Policy) { p.CronRetention = Never }), []string{"cron.sessionRetention"}},
 		{"maintenance is a list", `{session:{maintenance:[]}}`, Policy{
-			Mode: Warn, PruneAfter: Never, ModelRunAfter: day, ResetRetention: Never, keepDeleted: true, CronRetention: day, DirectToMain: true,
-		}, []string{"session.maintenance.mode", "session.maintenance.pruneAfter", "session.maintenance.maxEntries", "session.maintenance.resetArchiveRetention", "session.maintenance.maxDiskBytes"}},
+			Mode: Warn, PruneAfter: Never, ModelRunAfter: day, ResetRetention: Never, keepDeleted: true, CronRetention: day, DirectToMain: true, capSet: true, budgetSet: true,
+		}, []string{"session.maintenance.mode", "session.maintenance.pruneAfter", "session.maintenance.maxEntries", "session.maintenance.resetArchiveRetention", "session.maintenance.maxDiskBytes", "session.maintenance.archiveDashboardAfter", "session.maintenance.preserveRecent"}},
 		{"an unknown key elsewhere", `{session:{maintenance:{maxAge:3},bogus:1}}`, defaults, nil},
 		{"dmScope", `{session:{dmScope:"everyone"}}`, with(func(p *Policy) { p.DirectToMain = false }), nil},
 
@@ -93,6 +93,11 @@ func TestPolicyOfAConfiguration(t *testing.T) {
 			p, warnings, err := ReadPolicy(loadConfig(t, c.config), Orders{})
 			if err != nil {
 				t.Fatal(err)
+			}
+			// Whether the key is there decides which release's default holds for a database.
+			if !strings.Contains(c.name, "list") {
+				c.want.capSet = strings.Contains(c.config, "maintenance:{") && strings.Contains(c.config, "maxEntries") && c.name != "in the wrong place"
+				c.want.budgetSet = strings.Contains(c.config, "maxDiskBytes") && c.name != "in the wrong place"
 			}
 			if d := cmp.Diff(c.want, *p, cmp.AllowUnexported(Policy{}), cmpopts.EquateEmpty()); d != "" {
 				t.Error(d)
