@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"oc/store/sqlfile"
 )
 
 // changing are the commands that change sessions of the demo's agent work, and the calls that a gateway of each release gets for them.
@@ -380,4 +383,69 @@ func diffLines(want, got []string) string {
 		}
 	}
 	return b.String()
+}
+
+// So it is with sessions in a database: whatever a listener is, and whenever a gateway dies, oc deletes nothing in its place, and what was saved
+// before takes back what the gateway did.
+func TestS18Database(t *testing.T) {
+	const key = "agent:main:subagent:00000050-1111-4222-8333-000000000050"
+	for _, command := range [][]string{{"sessions", "delete", key, "--yes"}, {"sessions", "cleanup", "--enforce"}, {"sessions", "cleanup", "--kind", "subagent", "--older-than", "20d"}} {
+		for _, x := range []struct {
+			name  string
+			dies  string
+			end   fakeEnd
+			lies  bool
+			does  bool
+			calls int
+			exit  int
+		}{
+			{name: diesBeforeChallenge, dies: diesBeforeChallenge, exit: ExitBusy},
+			{name: diesAfterChallenge, dies: diesAfterChallenge, exit: ExitBusy},
+			{name: diesAfterConnect, dies: diesAfterConnect, exit: ExitBusy},
+			{name: "another state", lies: true, exit: ExitRefused},
+			{name: "hangs", end: fakeEnd{silent: true}, calls: 1, exit: ExitBusy},
+			{name: "before it has done it", end: fakeEnd{hangUp: true}, calls: 1, exit: ExitBusy},
+			{name: "after it has done it", end: fakeEnd{hangUp: true}, does: true, calls: 1, exit: ExitBusy},
+			{name: "in its answer", end: fakeEnd{half: true}, does: true, calls: 1, exit: ExitBusy},
+		} {
+			t.Run(strings.Join(command[1:], " ")+" "+x.name, func(t *testing.T) {
+				state, path, env := migrated(t, "migrated-23")
+				says := state
+				if x.lies {
+					says = "/nowhere/state"
+				}
+				f := fake(t, "2026.9.6", says, func(c fakeCall) fakeEnd {
+					if x.does {
+						if err := sqlfile.Write(t.Context(), path, time.Second, func(tx *sqlfile.Tx) error {
+							_, err := tx.Exec("DELETE FROM session_nodes WHERE session_key = ?1", key)
+							return err
+						}); err != nil {
+							t.Error(err)
+						}
+					}
+					return x.end
+				})
+				f.dies = x.dies
+				before := tables(t, path)["session_nodes"]
+				a := ocRun(t, state, f.env(env), slices.Concat([]string{"--state-dir", state, "--json", "--gateway-timeout", "300ms"}, command)...)
+				if told := strings.Contains(a.errout, "not known whether it was carried out"); a.exit != x.exit || len(f.calls()) != x.calls || told != (x.calls == 1) {
+					t.Errorf("exit %d, %v: %s", a.exit, f.calls(), a.errout)
+				}
+				gone := 0
+				if x.does {
+					gone = 1
+				}
+				if now := tables(t, path)["session_nodes"]; len(now) != len(before)-gone {
+					t.Errorf("%d sessions of %d are there", len(now), len(before))
+				}
+				// It has died: what it did is taken back.
+				if u := ocRun(t, state, env, "--state-dir", state, "undo"); x.does && u.exit != ExitDone {
+					t.Errorf("undo: exit %d: %s%s", u.exit, u.out, u.errout)
+				}
+				if now := tables(t, path)["session_nodes"]; !slices.Equal(now, before) {
+					t.Errorf("after undo: %v", now)
+				}
+			})
+		}
+	}
 }
