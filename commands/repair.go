@@ -162,6 +162,8 @@ func (c *Call) reportRepair(m mending) error {
 		}
 		n, said := changesOf(m.all), "There is nothing to repair."
 		switch {
+		case n == 0 && exit != ExitDone:
+			said = "Nothing was changed."
 		case n > 0 && m.dry:
 			said = howMany(n, "change") + " would be made; nothing was changed."
 		case n > 0:

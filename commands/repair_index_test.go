@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -163,5 +164,46 @@ func TestRepairIndexSources(t *testing.T) {
 	state, _ = lostIndex(t, "")
 	if a := at(t, state, "--offline", "repair", "index", "--source", "sessions.json.nope"); a.exit != ExitFailed {
 		t.Errorf("a copy that is not there: exit %d", a.exit)
+	}
+}
+
+// What stands in place of the index and is no file stays, is not waited for, and is told; an index behind a link is made anew where it lies.
+func TestRepairIndexLinks(t *testing.T) {
+	for want, make := range map[string]func(store string) error{
+		"it is a pipe":      func(store string) error { return syscall.Mkfifo(store, 0o600) },
+		"it is a directory": func(store string) error { return os.Mkdir(store, 0o700) },
+		"it is a link to":   func(store string) error { return os.Symlink("nowhere.json", store) },
+	} {
+		state, store := lostIndex(t, "-")
+		if err := make(store); err != nil {
+			t.Fatal(err)
+		}
+		before := ownless(t, state)
+		for _, more := range [][]string{{"--dry-run"}, {}} {
+			a := at(t, state, append([]string{"--offline", "repair", "index"}, more...)...)
+			if a.exit != ExitRefused || !strings.Contains(a.errout, want) || ownless(t, state) != before {
+				t.Errorf("%s %v: exit %d: %s%s", want, more, a.exit, a.out, a.errout)
+			}
+		}
+	}
+	state, store := lostIndex(t, "-")
+	real := filepath.Join(t.TempDir(), "rows.json")
+	put(t, real, `{"agent:main:x": {"sess`)
+	if err := os.Symlink(real, store); err != nil {
+		t.Fatal(err)
+	}
+	before := ownless(t, state)
+	if a := at(t, state, "--offline", "repair", "index"); a.exit != ExitDone {
+		t.Fatalf("exit %d: %s", a.exit, a.errout)
+	}
+	if to, err := os.Readlink(store); err != nil || to != real {
+		t.Errorf("the link: %s %v", to, err)
+	}
+	if text, err := os.ReadFile(real); err != nil || len(span.Members(text)) != 12 {
+		t.Errorf("%v: %s", err, text)
+	}
+	a := at(t, state, "--offline", "undo")
+	if text, err := os.ReadFile(real); a.exit != ExitDone || err != nil || string(text) != `{"agent:main:x": {"sess` || ownless(t, state) != before {
+		t.Errorf("undo: exit %d: %s, %v %s", a.exit, a.errout, err, text)
 	}
 }

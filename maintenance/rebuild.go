@@ -145,9 +145,13 @@ func (e *NoSource) Error() string {
 // the cut, which are newer. The damaged store is kept beside under OpenClaw's
 // name for such a copy (spec/maintenance.md 4.4). No key is invented: what no
 // row names stays unlinked. The snapshot must have been taken Beside the store.
-// The error is a *Sound where a store with rows parses, a *NoSource, or one of
-// the file system.
+// The error is a *Sound where a store with rows parses, a *NoSource, a *NotStore
+// where something else than a file stands in its place, or one of the file
+// system.
 func Rebuild(s *Snapshot, name string, now time.Time) (*Plan, []Source, error) {
+	if err := replaceable(s.Store); err != nil {
+		return nil, nil, err
+	}
 	text, err := os.ReadFile(s.Store)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -202,6 +206,23 @@ func Rebuild(s *Snapshot, name string, now time.Time) (*Plan, []Source, error) {
 		m.Note("%d %s in the directory; those that no row names stay unlinked: oc sessions --history lists them", n, wordFor(n, "transcript lies", "transcripts lie"))
 	}
 	return m.Plan(), all, nil
+}
+
+// replaceable holds that a store is a file, perhaps behind a link, or nothing:
+// a pipe would be waited for, and a link to nowhere tells of a disk that is not
+// there.
+func replaceable(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		if to, bad := os.Readlink(path); bad == nil && errors.Is(err, fs.ErrNotExist) {
+			return &NotStore{path, "it is a link to " + to + ", which is not there"}
+		}
+		return nil // what reads it says why
+	}
+	if what := jsonfile.KindOf(info.Mode()); what != "" {
+		return &NotStore{path, "it is " + what}
+	}
+	return nil
 }
 
 // A guess is a session that only its trajectory tells of.
