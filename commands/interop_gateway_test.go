@@ -420,7 +420,14 @@ func TestInteropDelegatedDatabase(t *testing.T) {
 		t.Errorf("not labelled: %s", described(key))
 	}
 	ok("sessions", "reset", key)
+	// There is nothing in it to compact: the gateway says so, in an answer that is no error, and nothing is done by oc.
+	if a := g.oc(t, "sessions", "compact", key); a.exit == ExitDone || !strings.Contains(a.errout, "the gateway says: ") || via(t, a) != "gateway" {
+		t.Errorf("compact: exit %d: %s%s", a.exit, a.out, a.errout)
+	}
 	a := ok("sessions", "delete", gone, "--yes")
+	if dig(a.doc(t), "undo", "covers", "rows") != 1.0 {
+		t.Errorf("not saved before: %s", a.out)
+	}
 	if string(described(gone)) != "null" || !strings.Contains(a.out, `"deleted"`) {
 		t.Errorf("not deleted: %s: %s", described(gone), a.out)
 	}
