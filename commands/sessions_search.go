@@ -21,7 +21,7 @@ func sessionsSearch() *Command {
 		Short: "find a text in every transcript",
 		Long: "Looks for a text, or with --regexp for a regular expression (RE2), in all transcripts of all agents: those of sessions, those that a reset or a deletion put away, " +
 			"history that no session names, databases and their archives, and what an import left behind. What was said, thought, called, answered and summed up is searched; ids, " +
-			"signatures and images are not. Where both eras hold sessions, places that are only in the one that OpenClaw does not read are counted, and shown with --both-eras. What is found comes newest first, once for all its copies, with the session's key and what stands around it; credentials are masked.\n\n" +
+			"signatures and images are not, nor is an answer that is nothing but NO_REPLY or the like, which nobody saw. Where both eras hold sessions, places that are only in the one that OpenClaw does not read are counted, and shown with --both-eras. What is found comes newest first, once for all its copies, with the session's key and what stands around it; credentials are masked.\n\n" +
 			"A text or expression without a capital letter is found in any case, one with a capital only as it is written. --ignore-case and --case-sensitive say it themselves. " +
 			"Letters are the same where Unicode's simple case folding says so. A match lies within one text and may contain line breaks. Give -- before a text that begins with a dash.\n\n" +
 			"A line that is no JSON is searched as it is written and marked as damaged.",

@@ -271,6 +271,7 @@ func (s *spending) document(p *span.Printer) error {
 
 func printSpent(p *span.Printer, s *store.Spent) {
 	p.Key("answers").Int(int64(s.Answers))
+	p.Key("silentAnswers").Int(int64(s.Silent))
 	p.Key("inputTokens").Float(s.Input)
 	p.Key("outputTokens").Float(s.Output)
 	p.Key("cacheReadTokens").Float(s.CacheRead)

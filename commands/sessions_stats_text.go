@@ -81,11 +81,15 @@ func (s *spending) price(t *store.Spent) string {
 }
 
 func (s *spending) reach() string {
+	silent := ""
+	if n := s.Total.Silent; n > 0 {
+		silent = fmt.Sprintf(", %s of them silent", term.Count(int64(n)))
+	}
 	if s.Total.First == 0 {
-		return ""
+		return silent
 	}
 	day := func(ms int64) string { return time.UnixMilli(ms).In(s.zone).Format(time.DateOnly) }
-	return fmt.Sprintf(", from %s to %s (%s)", day(s.Total.First), day(s.Total.Last), s.zoneName())
+	return silent + fmt.Sprintf(", from %s to %s (%s)", day(s.Total.First), day(s.Total.Last), s.zoneName())
 }
 
 // coverage says what the sums are of.

@@ -327,7 +327,7 @@ func (c *Call) unfit(l *listing, err error) error {
 // changeable refuses stores of the era that oc does not change yet.
 func changeable(s *store.Sessions) error {
 	if s.Era == store.SQLiteEra {
-		return Refusef("the sessions of agent %s are in the database %s; this oc changes stores of the file era only, nothing was changed", s.Agent, s.Path)
+		return Refusef("the sessions of agent %s are in the database %s; this command changes stores of the file era only; nothing was changed", s.Agent, s.Path)
 	}
 	return nil
 }

@@ -184,7 +184,7 @@ func appendSaid(all []Said, e *transcript.Entry, n int) []Said {
 	}
 	text := transcript.Text(message)
 	if role == "assistant" {
-		if visible.Silent(text) {
+		if visible.Control(text) {
 			return all
 		}
 		text = visible.Clean(text, visible.History)

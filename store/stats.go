@@ -29,6 +29,7 @@ type Count struct {
 // recorded with them; Priced counts those that have one.
 type Spent struct {
 	Answers                              int
+	Silent                               int     // of them, those that said nothing to anybody, as NO_REPLY does
 	Input, Output, CacheRead, CacheWrite float64 // tokens
 	Cost                                 float64
 	Priced                               int
@@ -40,6 +41,7 @@ func (s *Spent) Tokens() float64 { return s.Input + s.Output + s.CacheRead + s.C
 
 func (s *Spent) add(r *answer) {
 	s.Answers++
+	s.Silent += b2i(r.silent())
 	s.Input += r.input
 	s.Output += r.output
 	s.CacheRead += r.cacheRead
@@ -86,8 +88,12 @@ type answer struct {
 	at                                   int64
 	input, output, cacheRead, cacheWrite float64
 	cost                                 float64 // NaN: unknown
-	order, model                         int32
+	order, model                         int32   // the complement of the model's number for one that is silent
 }
+
+func (r *answer) silent() bool { return r.model < 0 }
+
+func (r *answer) modelNumber() int32 { return max(r.model, ^r.model) }
 
 // Run adds up the volumes, each answer once: copies in archives and forks keep
 // id and time, and the copy in the best volume counts. An error is that of ctx.
@@ -164,7 +170,7 @@ func (a *accountant) take(x taker) {
 }
 
 func (s *Spent) merge(o *Spent) {
-	s.Answers, s.Priced = s.Answers+o.Answers, s.Priced+o.Priced
+	s.Answers, s.Silent, s.Priced = s.Answers+o.Answers, s.Silent+o.Silent, s.Priced+o.Priced
 	s.Input, s.Output, s.CacheRead, s.CacheWrite, s.Cost = s.Input+o.Input, s.Output+o.Output, s.CacheRead+o.CacheRead, s.CacheWrite+o.CacheWrite, s.Cost+o.Cost
 	if s.First == 0 || o.First > 0 && o.First < s.First {
 		s.First = o.First
@@ -210,6 +216,9 @@ func (a *accountant) line(i int, line []byte, at, _ int64) error {
 	if u.Cost.Known {
 		r.cost = u.Cost.N
 	}
+	if said.Silent {
+		r.model = ^r.model
+	}
 	counts := a.Both || !a.volumes[i].Beside()
 	if counts {
 		a.ofVolume(i).add(&r)
@@ -221,7 +230,9 @@ func (a *accountant) line(i int, line []byte, at, _ int64) error {
 		}
 		return nil
 	}
-	r.model = a.model(said.Provider, said.Model)
+	if r.model = a.model(said.Provider, said.Model); said.Silent {
+		r.model = ^r.model
+	}
 	a.answers = append(a.answers, r)
 	return nil
 }
@@ -278,7 +289,7 @@ func (c *reckoning) merge(takers []taker) *Spending {
 		if session == "" {
 			session = v.ID
 		}
-		for _, x := range [][2]string{{"day", day}, {"model", c.names[r.model]}, {"agent", v.Agent}, {"kind", kind}} {
+		for _, x := range [][2]string{{"day", day}, {"model", c.names[r.modelNumber()]}, {"agent", v.Agent}, {"kind", kind}} {
 			g.add(x[0], x[1], r, nil, v.Era)
 		}
 		g.add("session", session, r, v, v.Era)

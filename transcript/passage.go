@@ -214,10 +214,11 @@ func (w *passages) all(part string, raw []byte, depth int) {
 }
 
 // Holds tells whether a passage of an entry holds the needle. It is cheaper than
-// In, as most texts need not be decoded for it.
+// In, as most texts need not be decoded for it. What only steers OpenClaw, as
+// NO_REPLY does, is no text that anybody saw, and is not found.
 func (n *Needle) Holds(e *Entry) (ok bool) {
-	e.literals(func(_, _ string, raw []byte) bool {
-		ok = n.holds(raw)
+	e.literals(func(role, part string, raw []byte) bool {
+		ok = n.holds(raw) && !(role == "assistant" && part == "text" && visible.Control(plainText(raw)))
 		return !ok
 	})
 	return ok
@@ -240,6 +241,7 @@ func (n *Needle) holds(raw []byte) bool {
 func (n *Needle) In(e *Entry) (p Passage, start, end int, ok bool) {
 	e.Passages(func(q Passage) bool {
 		start, end, ok = n.Find(q.Text)
+		ok = ok && !(q.Role == "assistant" && q.Part == "text" && visible.Control(q.Text))
 		p = q
 		return !ok
 	})

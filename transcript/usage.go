@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"math"
 
 	"oc/store/span"
@@ -139,6 +140,7 @@ type Answer struct {
 	Provider, Model string // "" for rows that only mirror a delivery
 	Mirror          bool   // a copy of what was delivered, made without a model
 	Time            int64  // epoch ms, 0 if it is not known
+	Silent          bool   // it only steers OpenClaw, as NO_REPLY does: nobody was shown anything
 }
 
 // ReadAnswer reads the answer in an entry; ok is false where the entry is none:
@@ -166,7 +168,42 @@ func ReadAnswer(e *Entry) (a Answer, ok bool) {
 	if a.Mirror {
 		a.Provider, a.Model = "", ""
 	}
+	a.Silent = steers(e.Message)
 	return a, true
+}
+
+// steers tells whether all that an assistant's message says is one control
+// answer (spec/transcript.md 5). Thoughts do not count; a call, an image or a
+// second text does.
+func steers(message []byte) bool {
+	control := func(raw []byte) bool {
+		// Most texts are decoded for nothing else, and none without a low line is one.
+		if bytes.IndexByte(raw, '_') < 0 && !bytes.Contains(raw, []byte("u005")) {
+			return false
+		}
+		s, ok := span.Text(raw)
+		return ok && visible.Control(s)
+	}
+	content := span.Member(message, "content")
+	if span.KindOf(content) == span.String {
+		return control(content)
+	}
+	texts, other := 0, false
+	_, _ = span.Items(content, 0, func(block []byte) error {
+		switch kind, _ := span.Text(span.Member(block, "type")); kind {
+		case "thinking", "reasoning", "redacted_thinking":
+		case "text", "input_text", "output_text":
+			texts++
+			other = other || !control(span.Member(block, "text"))
+		default:
+			other = true
+		}
+		if other {
+			return ErrStop
+		}
+		return nil
+	})
+	return texts == 1 && !other
 }
 
 func identity(e *Entry) (provider, model string) {
