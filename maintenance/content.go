@@ -22,6 +22,9 @@ func content(path string, size int64) Content {
 	if size > smallTranscript {
 		return Messages
 	}
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // a pipe would be waited for
+		return Messages
+	}
 	text, err := os.ReadFile(path)
 	if err != nil || len(text) > smallTranscript {
 		return Messages
@@ -92,6 +95,9 @@ func (s *Snapshot) pointer(n *namer, r *Row) {
 // beginsTrajectory tells whether the first line of a file with something on it
 // is that of the session's trajectory.
 func beginsTrajectory(path, id string) bool {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // a pipe would be waited for
+		return false
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return false

@@ -486,7 +486,7 @@ func (x *exam) oddEntry(s *site, f *file) {
 
 // pointer tells of a pointer to a trajectory that is gone.
 func (x *exam) pointer(s *site, f *file) {
-	if f.Size > 64<<10 {
+	if f.Size > 64<<10 || !f.regular() {
 		return
 	}
 	text, err := os.ReadFile(f.Path)

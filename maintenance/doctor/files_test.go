@@ -225,6 +225,57 @@ func TestPipeForTranscript(t *testing.T) {
 	says(t, one(t, r, TranscriptNoFile), "a pipe")
 }
 
+// A pipe in place of any file that is looked at, the index too, is not waited for, neither by looking nor by mending.
+func TestPipesEverywhere(t *testing.T) {
+	const id, temp = "0a1b2c3d-0000-4000-8000-000000000001", "1f0c7a2b-8d3e-4a56-9b7c-0d1e2f3a4b5c"
+	for _, name := range []string{
+		"sessions.json", "sessions.json.bak", "sessions.json." + temp + ".tmp", id + ".jsonl", id + ".jsonl.lock", id + ".trajectory.jsonl", id + ".trajectory-path.json",
+		id + ".checkpoint." + temp + ".jsonl", id + ".jsonl.reset.2026-09-01T00-00-00.000Z", "other.jsonl", "../../../openclaw.json",
+	} {
+		state := filepath.Join(t.TempDir(), "state")
+		dir := filepath.Dir(fixtures.Store(state, "main"))
+		put(t, fixtures.Store(state, "main"), fmt.Sprintf(`{"agent:main:main": {"sessionId": %q, "updatedAt": 1789999000000}}`, id))
+		put(t, filepath.Join(dir, id+".jsonl"), lines(six()...))
+		aged(t, state)
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := shown(t, state)
+		done := make(chan []Mended)
+		go func() {
+			examined(t, state)
+			o, w := ward(t, state, nil)
+			var all []Code
+			for _, c := range Checks() {
+				if remedyOf(c.Code) != "" {
+					all = append(all, c.Code)
+				}
+			}
+			m, err := Fix(t.Context(), o, all, w, false)
+			if err != nil {
+				t.Error(err)
+			}
+			done <- m
+		}()
+		select {
+		case all := <-done:
+			for _, m := range all {
+				if m.Err != nil {
+					t.Errorf("%s: %v", name, m.Err)
+				}
+			}
+			if back(t, state); cmp.Diff(timeless(before), timeless(shown(t, state))) != "" {
+				t.Errorf("%s: the state is another one after the undo", name)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s: it waits for a pipe", name)
+		}
+	}
+}
+
 // A store that is a directory, an agent that is a link to nothing.
 func TestNoStore(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")

@@ -241,7 +241,7 @@ func (s *site) leftovers(first string) []string {
 
 // lineOf is the line of a byte; 0 where it cannot be known.
 func lineOf(path string, offset int64) int {
-	f, err := os.Open(path)
+	f, err := openFile(path)
 	if err != nil {
 		return 0
 	}
