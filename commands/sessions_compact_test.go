@@ -335,6 +335,30 @@ func TestCompactProviders(t *testing.T) {
 	}
 }
 
+// The provider of the configuration is asked where none is named: an endpoint is, a plugin of OpenClaw cannot be and is told, and a command is
+// never run because a file says so.
+func TestCompactConfiguredProvider(t *testing.T) {
+	answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"choices":[{"message":{"content":"## Decisions\n- by the endpoint\n\n## Open TODOs\nNone.\n\n## Constraints/Rules\nNone.\n\n## Pending user asks\nNone.\n\n## Exact identifiers\nNone."}}]}`)
+	}))
+	t.Cleanup(answers.Close)
+	ran := filepath.Join(t.TempDir(), "ran")
+	for _, c := range []struct{ id, by, told string }{
+		{"openai:" + answers.URL + "#m", "openai " + answers.URL, ""},
+		{"my-plugin", "extract", "a plugin of OpenClaw, which oc cannot ask"},
+		{"exec:touch " + ran, "extract", "which oc cannot ask"},
+	} {
+		state, _, env := longTalk(t, fmt.Sprintf(`{agents: {defaults: {compaction: {provider: %q}}}}`, c.id), invoices(12)...)
+		a := ocRun(t, state, env, "--state-dir", state, "sessions", "compact", "cron:x", "--keep-recent-tokens", "400", "--json")
+		if a.exit != ExitDone || !strings.Contains(a.out, fmt.Sprintf(`"provider": %q`, c.by)) || !strings.Contains(a.errout, c.told) {
+			t.Errorf("%s: exit %d: %s%s", c.id, a.exit, a.errout, a.out)
+		}
+	}
+	if _, err := os.Lstat(ran); err == nil {
+		t.Error("a command of the configuration was run")
+	}
+}
+
 // What cannot be compacted stays as it is, and the reason is said.
 func TestCompactRefuses(t *testing.T) {
 	results := `{"type":"message","message":{"role":"toolResult","toolCallId":"c","toolName":"read","content":[{"type":"text","text":"` + strings.Repeat("r", 9000) + `"}]}}`
