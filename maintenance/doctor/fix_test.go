@@ -342,11 +342,15 @@ func TestFixLocks(t *testing.T) {
 	put(t, filepath.Join(dir, id+".jsonl"), lines(six()...))
 	put(t, filepath.Join(dir, id+".jsonl.lock"), `{"pid":4194399,"createdAt":"2026-09-01T00:00:00.000Z"}`)
 	put(t, filepath.Join(dir, "gone.jsonl.lock"), `{"pid":4194399,"createdAt":"2026-09-01T00:00:00.000Z"}`)
-	all := heal(t, state, LockDead, LockAlone)
-	if len(all) != 1 || len(all[0].Findings) != 2 {
+	put(t, filepath.Join(dir, "half.jsonl"), lines(six()...))
+	put(t, filepath.Join(dir, "half.jsonl.lock"), `{"pid":41943`)
+	put(t, filepath.Join(dir, "other.jsonl"), lines(six()...))
+	put(t, filepath.Join(dir, "other.jsonl.lock"), fmt.Sprintf(`{"pid":%d,"createdAt":"2026-09-01T00:00:00.000Z","starttime":1}`, os.Getpid()))
+	all := heal(t, state, LockDead, LockAlone, LockRecycled, LockUnreadable)
+	if len(all) != 1 || len(all[0].Findings) != 4 {
 		t.Errorf("%+v", all)
 	}
-	suffer(t, state, LockDead, LockAlone)
+	suffer(t, state, LockDead, LockAlone, LockRecycled, LockUnreadable)
 }
 
 // The locks of a directory whose index is damaged go all the same, and the index stays as it is.

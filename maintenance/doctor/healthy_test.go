@@ -133,3 +133,17 @@ func TestMadeStatesAreHealthy(t *testing.T) {
 		}
 	}
 }
+
+// One sound session gives nothing at all, not even a note, of any check.
+func TestNothingToNote(t *testing.T) {
+	state, _ := sick(t, lines(six()...))
+	for _, dir := range []string{state, filepath.Join(state, "agents"), filepath.Join(state, "agents", "main"), filepath.Join(state, "agents", "main", "sessions")} {
+		if err := os.Chmod(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	aged(t, state)
+	if r := examine(t, state); len(r.Findings) > 0 || r.Size.Transcripts != 1 {
+		t.Errorf("%+v", r.Findings)
+	}
+}
