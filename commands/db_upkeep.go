@@ -242,22 +242,27 @@ func printUpkeep(p *span.Printer, all []kempt, dry bool) {
 			p.Key("sound").Bool(true)
 		}
 		if len(k.room) > 0 {
-			p.Key("needs").Array()
-			for _, r := range k.room {
-				p.Object()
-				p.Key("directory").String(r.Dir)
-				p.Key("bytes").Int(r.Need)
-				if p.Key("free"); r.Free < 0 {
-					p.Null()
-				} else {
-					p.Int(r.Free)
-				}
-				p.End()
-			}
-			p.End()
+			needs(p, k.room)
 		}
 		p.End()
 	}
 	p.End()
+	p.End()
+}
+
+// needs prints which directories a change needs how much room in.
+func needs(p *span.Printer, room []maintenance.Room) {
+	p.Key("needs").Array()
+	for _, r := range room {
+		p.Object()
+		p.Key("directory").String(r.Dir)
+		p.Key("bytes").Int(r.Need)
+		if p.Key("free"); r.Free < 0 {
+			p.Null()
+		} else {
+			p.Int(r.Free)
+		}
+		p.End()
+	}
 	p.End()
 }

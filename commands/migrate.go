@@ -204,19 +204,7 @@ func printPreflight(p *span.Printer, f *maintenance.Preflight) {
 		p.End()
 	}
 	p.End()
-	p.Key("needs").Array()
-	for _, r := range f.Room {
-		p.Object()
-		p.Key("directory").String(r.Dir)
-		p.Key("bytes").Int(r.Need)
-		if p.Key("free"); r.Free < 0 {
-			p.Null()
-		} else {
-			p.Int(r.Free)
-		}
-		p.End()
-	}
-	p.End()
+	needs(p, f.Room)
 	p.End()
 }
 

@@ -208,6 +208,19 @@ func doneMembers(p *span.Printer, d *maintenance.Done) {
 	}
 }
 
+// locally prints what oc itself does, or has done.
+func locally(p *span.Printer, d *maintenance.Done, dry bool) {
+	if !dry {
+		p.Key("via").String(viaLocal)
+	}
+	planMembers(p, d, 0)
+	if dry {
+		p.Key("undo").Null()
+	} else {
+		doneMembers(p, d)
+	}
+}
+
 // committed counts what a run did.
 func committed(d *maintenance.Done) (rows, files int) {
 	if d.Run == nil {

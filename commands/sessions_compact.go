@@ -372,15 +372,7 @@ func (x *compacted) document(ctx context.Context, c *Call, p *span.Printer, dry 
 			p.Key("sessionFile").String(x.created())
 			p.End()
 		}
-		if !dry {
-			p.Key("via").String(viaLocal)
-		}
-		planMembers(p, x.done, 0)
-		if dry {
-			p.Key("undo").Null()
-		} else {
-			doneMembers(p, x.done)
-		}
+		locally(p, x.done, dry)
 	}
 	p.End()
 	return nil

@@ -285,15 +285,7 @@ func (x *flushed) document(p *span.Printer, dry bool) {
 		p.Key("provider").String(x.short.By.Name())
 	}
 	if x.done != nil {
-		if !dry {
-			p.Key("via").String(viaLocal)
-		}
-		planMembers(p, x.done, 0)
-		if dry {
-			p.Key("undo").Null()
-		} else {
-			doneMembers(p, x.done)
-		}
+		locally(p, x.done, dry)
 	}
 	p.End()
 }

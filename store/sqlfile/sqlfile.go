@@ -270,6 +270,19 @@ func Write(ctx context.Context, path string, wait time.Duration, f func(tx *Tx) 
 }
 
 func write(ctx context.Context, path string, wait time.Duration, pragmas string, f func(tx *Tx) error) error {
+	return changing(ctx, path, wait, pragmas, "BEGIN IMMEDIATE", "another writer did not finish in time", func(tx *Tx) error {
+		tx.broken = breaking(ctx)
+		if err := f(tx); err != nil {
+			return err
+		}
+		tx.turn = newTurn(ctx, wait)
+		return tx.commit()
+	})
+}
+
+// changing calls f with the existing database open for writing and begun with a statement. It waits up to wait for whoever has it locked; late is
+// what it says of them then.
+func changing(ctx context.Context, path string, wait time.Duration, pragmas, begin, late string, f func(tx *Tx) error) error {
 	real, err := resolve(path)
 	if err != nil {
 		return err
@@ -279,42 +292,37 @@ func write(ctx context.Context, path string, wait time.Duration, pragmas string,
 	if err != nil {
 		return wrap(path, "write", err)
 	}
-	late := func() error {
+	tooLate := func() error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return busy(path, "write", "another writer did not finish in time")
+		return busy(path, "write", late)
 	}
 	waited, cancel := context.WithTimeout(ctx, max(wait, time.Millisecond))
 	p, err := enter(waited, was.main.id, writing)
 	cancel()
 	if err != nil {
-		return late()
+		return tooLate()
 	}
 	defer p.leave()
 	t := newTurn(ctx, wait)
 	var tx *Tx
 	for {
-		tx, err = beginIn(ctx, t, uri(real, "mode=rw", pragmas), path, Writing, &Cost{Attempts: 1}, "BEGIN IMMEDIATE")
+		tx, err = beginIn(ctx, t, uri(real, "mode=rw", pragmas), path, Writing, &Cost{Attempts: 1}, begin)
 		if !errors.Is(err, errLocked) {
 			break
 		}
 		if !t.wait() { // it can be locked already while it is opened
-			return late()
+			return tooLate()
 		}
 	}
 	if err != nil {
 		return err
 	}
 	defer tx.close()
-	tx.broken = breaking(ctx)
-	if err := f(tx); err != nil {
-		return err
-	}
-	tx.turn = newTurn(ctx, wait)
-	err = tx.commit()
+	err = f(tx)
 	if errors.Is(err, errLocked) {
-		return late()
+		return tooLate()
 	}
 	return err
 }

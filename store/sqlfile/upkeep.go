@@ -70,49 +70,9 @@ func tempDir() string {
 
 // alone calls f with the existing database open for writing and no transaction begun.
 func alone(ctx context.Context, path string, wait time.Duration, f func(tx *Tx) error) error {
-	real, err := resolve(path)
-	if err != nil {
-		return err
-	}
-	defer faultsPanic()()
-	was, err := look(real)
-	if err != nil {
-		return wrap(path, "write", err)
-	}
-	late := func() error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return busy(path, "write", "another process has it open and did not finish in time")
-	}
-	waited, cancel := context.WithTimeout(ctx, max(wait, time.Millisecond))
-	p, err := enter(waited, was.main.id, writing)
-	cancel()
-	if err != nil {
-		return late()
-	}
-	defer p.leave()
-	t := newTurn(ctx, wait)
-	var tx *Tx
-	for {
-		tx, err = beginIn(ctx, t, uri(real, "mode=rw", writePragmas), path, Writing, &Cost{Attempts: 1}, "PRAGMA synchronous(FULL)")
-		if !errors.Is(err, errLocked) {
-			break
-		}
-		if !t.wait() {
-			return late()
-		}
-	}
-	if err != nil {
-		return err
-	}
-	defer tx.close()
-	tx.open = false // nothing is to be rolled back
-	tx.turn = newTurn(ctx, wait)
-	if err := f(tx); errors.Is(err, errLocked) {
-		return late()
-	} else if err != nil {
-		return err
-	}
-	return nil
+	return changing(ctx, path, wait, writePragmas, "PRAGMA synchronous(FULL)", "another process has it open and did not finish in time", func(tx *Tx) error {
+		tx.open = false // nothing is to be rolled back
+		tx.turn = newTurn(ctx, wait)
+		return f(tx)
+	})
 }
