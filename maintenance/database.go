@@ -52,17 +52,11 @@ func (w *Worker) ApplyDatabase(ctx context.Context, path string, make func(tx *s
 		return nil, err
 	}
 	d = &Done{}
-	if w.Hold != nil {
-		release, err := w.Hold()
-		if err != nil {
-			return d, err
-		}
-		defer func() { failed = errors.Join(failed, release()) }()
+	release, err := w.ready(ctx, j, d, path)
+	defer func() { failed = errors.Join(failed, release()) }()
+	if err != nil {
+		return d, err
 	}
-	if d.Recovered, err = j.Recover(ctx); err != nil {
-		return d, fmt.Errorf("finish an earlier run: %w", err)
-	}
-	unlock(d.Recovered, Home(w.Config, path))
 	if why, err := store.Quarantine(ctx, w.Config.StateDir, path); err != nil {
 		return d, err
 	} else if why != "" {

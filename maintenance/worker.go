@@ -232,17 +232,11 @@ func (w *Worker) Apply(ctx context.Context, t store.Target, p *Policy, make func
 		return nil, err
 	}
 	d = &Done{}
-	if w.Hold != nil {
-		release, err := w.Hold()
-		if err != nil {
-			return d, err
-		}
-		defer func() { failed = errors.Join(failed, release()) }()
+	release, err := w.ready(ctx, j, d, t.Index)
+	defer func() { failed = errors.Join(failed, release()) }()
+	if err != nil {
+		return d, err
 	}
-	if d.Recovered, err = j.Recover(ctx); err != nil {
-		return d, fmt.Errorf("finish an earlier run: %w", err)
-	}
-	unlock(d.Recovered, Home(w.Config, t.Index))
 	for try := 1; ; try++ {
 		if err := w.plan(ctx, d, t, p, make); err != nil || d.Plan.Empty() {
 			return d, err
@@ -255,6 +249,23 @@ func (w *Worker) Apply(ctx context.Context, t store.Target, p *Policy, make func
 			return d, &Changed{t.Index}
 		}
 	}
+}
+
+// ready keeps gateways out until release is called, and finishes what an earlier run of the journal has left.
+func (w *Worker) ready(ctx context.Context, j *journal.Journal, d *Done, store string) (release func() error, err error) {
+	release = func() error { return nil }
+	if w.Hold != nil {
+		held, err := w.Hold()
+		if err != nil {
+			return release, err
+		}
+		release = held
+	}
+	if d.Recovered, err = j.Recover(ctx); err != nil {
+		return release, fmt.Errorf("finish an earlier run: %w", err)
+	}
+	unlock(d.Recovered, Home(w.Config, store))
+	return release, nil
 }
 
 func (w *Worker) plan(ctx context.Context, d *Done, t store.Target, p *Policy, make func(*Snapshot) (*Plan, error)) (err error) {
