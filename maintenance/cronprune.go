@@ -24,13 +24,11 @@ func (w *Worker) PruneRuns(ctx context.Context, path string, over []store.CronRu
 	if err := ownName(path); err != nil {
 		return nil, err
 	}
-	if w.Hold != nil {
-		release, err := w.Hold()
-		if err != nil {
-			return nil, err
-		}
-		defer func() { failed = errors.Join(failed, release()) }()
+	release, err := w.hold()
+	if err != nil {
+		return nil, err
 	}
+	defer func() { failed = errors.Join(failed, release()) }()
 	if d, err := store.Stamps(ctx, path); err != nil {
 		return nil, err
 	} else if d.Newer {

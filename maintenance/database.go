@@ -52,9 +52,12 @@ func (w *Worker) ApplyDatabase(ctx context.Context, path string, make func(tx *s
 		return nil, err
 	}
 	d = &Done{}
-	release, err := w.ready(ctx, j, d, path)
-	defer func() { failed = errors.Join(failed, release()) }()
+	release, err := w.hold()
 	if err != nil {
+		return d, err
+	}
+	defer func() { failed = errors.Join(failed, release()) }()
+	if err := w.recover(ctx, j, d, path); err != nil {
 		return d, err
 	}
 	if why, err := store.Quarantine(ctx, w.Config.StateDir, path); err != nil {

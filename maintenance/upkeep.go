@@ -170,13 +170,11 @@ func (w *Worker) upkeep(ctx context.Context, path string, do upkeeping) (u *Upke
 	if err := ownName(path); err != nil {
 		return nil, err
 	}
-	if w.Hold != nil {
-		release, err := w.Hold()
-		if err != nil {
-			return nil, err
-		}
-		defer func() { failed = errors.Join(failed, release()) }()
+	release, err := w.hold()
+	if err != nil {
+		return nil, err
 	}
+	defer func() { failed = errors.Join(failed, release()) }()
 	if why, err := store.Quarantine(ctx, w.Config.StateDir, path); err != nil {
 		return nil, err
 	} else if why != "" {
@@ -188,7 +186,6 @@ func (w *Worker) upkeep(ctx context.Context, path string, do upkeeping) (u *Upke
 		return nil, fmt.Errorf("%s: %w: it has schema %d, newer than oc knows; use a newer oc", path, journal.ErrRefused, d.Schema)
 	}
 	u = &Upkeep{Path: path}
-	var err error
 	if u.FileBefore, u.LogBefore, err = sqlfile.Sizes(path); err != nil {
 		return nil, err
 	}

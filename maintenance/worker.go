@@ -232,9 +232,12 @@ func (w *Worker) Apply(ctx context.Context, t store.Target, p *Policy, make func
 		return nil, err
 	}
 	d = &Done{}
-	release, err := w.ready(ctx, j, d, t.Index)
-	defer func() { failed = errors.Join(failed, release()) }()
+	release, err := w.hold()
 	if err != nil {
+		return d, err
+	}
+	defer func() { failed = errors.Join(failed, release()) }()
+	if err := w.recover(ctx, j, d, t.Index); err != nil {
 		return d, err
 	}
 	for try := 1; ; try++ {
@@ -251,21 +254,21 @@ func (w *Worker) Apply(ctx context.Context, t store.Target, p *Policy, make func
 	}
 }
 
-// ready keeps gateways out until release is called, and finishes what an earlier run of the journal has left.
-func (w *Worker) ready(ctx context.Context, j *journal.Journal, d *Done, store string) (release func() error, err error) {
-	release = func() error { return nil }
-	if w.Hold != nil {
-		held, err := w.Hold()
-		if err != nil {
-			return release, err
-		}
-		release = held
+// hold keeps gateways out until release is called, where Hold is set. Who holds defers release at once: whatever ends the work, a mistake of our own too, lets go.
+func (w *Worker) hold() (release func() error, err error) {
+	if w.Hold == nil {
+		return func() error { return nil }, nil
 	}
+	return w.Hold()
+}
+
+// recover finishes what an earlier run of the journal has left.
+func (w *Worker) recover(ctx context.Context, j *journal.Journal, d *Done, store string) (err error) {
 	if d.Recovered, err = j.Recover(ctx); err != nil {
-		return release, fmt.Errorf("finish an earlier run: %w", err)
+		return fmt.Errorf("finish an earlier run: %w", err)
 	}
 	unlock(d.Recovered, Home(w.Config, store))
-	return release, nil
+	return nil
 }
 
 func (w *Worker) plan(ctx context.Context, d *Done, t store.Target, p *Policy, make func(*Snapshot) (*Plan, error)) (err error) {
