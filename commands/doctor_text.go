@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"oc/commands/term"
 	"oc/config"
@@ -161,10 +162,15 @@ func severityStyle(s doctor.Severity) term.Style {
 	return term.Plain
 }
 
-func checkOf(code doctor.Code) doctor.Check {
-	all := doctor.Checks()
-	return all[slices.IndexFunc(all, func(c doctor.Check) bool { return c.Code == code })]
-}
+func checkOf(code doctor.Code) doctor.Check { return checksByCode()[code] }
+
+var checksByCode = sync.OnceValue(func() map[doctor.Code]doctor.Check {
+	all := map[doctor.Code]doctor.Check{}
+	for _, c := range doctor.Checks() {
+		all[c.Code] = c
+	}
+	return all
+})
 
 // print writes the report as a document.
 func (d diagnosis) print(p *span.Printer) error {
@@ -179,8 +185,12 @@ func (d diagnosis) print(p *span.Printer) error {
 	}
 	p.End()
 	p.Key("codes").Object()
+	counts := map[doctor.Code]int{}
+	for i := range d.Findings {
+		counts[d.Findings[i].Code] += 1 + d.Findings[i].More
+	}
 	for _, c := range doctor.Checks() {
-		if n := d.Count(string(c.Code)); n > 0 {
+		if n := counts[c.Code]; n > 0 {
 			p.Key(string(c.Code)).Int(int64(n))
 		}
 	}

@@ -270,22 +270,30 @@ const (
 	highs = 0x8080808080808080
 )
 
+// ends has a high bit where a byte of w is a quote, a backslash or a control
+// character, and perhaps in the bytes above the first one: a borrow can mark
+// only those. With one bit turned over a quote is a space, and beside the
+// control characters, which stay what they are: one comparison finds both.
+func ends(w uint64) uint64 {
+	q, s := w^(ones*('"'^' ')), w^(ones*'\\')
+	return ((q-ones*(' '+1))&^q | (s-ones)&^s) & highs
+}
+
 // skipString passes the string literal whose opening quote is at i.
 func skipString(b []byte, i int) (int, error) {
 	for i++; ; {
-		// Eight bytes at a time up to a quote, a backslash or a control
-		// character. A borrow can mark only bytes above the first true match.
-		// With one bit turned over a quote is a space, and beside the control
-		// characters, which stay what they are: one comparison finds both.
-		for i+8 <= len(b) {
-			w := binary.LittleEndian.Uint64(b[i:])
-			q, s := w^(ones*('"'^' ')), w^(ones*'\\')
-			m := ((q-ones*(' '+1))&^q | (s-ones)&^s) & highs
+		if i+8 <= len(b) {
+			m := ends(binary.LittleEndian.Uint64(b[i:]))
+			if m == 0 { // it is not short
+				for i = leap(b, i+8); i+8 <= len(b); i += 8 {
+					if m = ends(binary.LittleEndian.Uint64(b[i:])); m != 0 {
+						break
+					}
+				}
+			}
 			if m != 0 {
 				i += bits.TrailingZeros64(m) >> 3
-				break
 			}
-			i += 8
 		}
 		if i >= len(b) {
 			return i, cut(b)
