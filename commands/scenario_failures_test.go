@@ -4,6 +4,7 @@ package commands
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -348,6 +349,49 @@ func TestNoSuchSession(t *testing.T) {
 		want(t, "code", dig(a.doc(t), "error", "code"), "not-found")
 		if len(a.lines()) != 1 || raw(a.errout) != "" {
 			t.Errorf("show %.40q: %.200q", key, a.errout)
+		}
+	}
+}
+
+// A transcript that is there and is no file (a pipe, a directory) is not "missing", and a title that could not be read says why.
+func TestPipeForAHistory(t *testing.T) {
+	state := t.TempDir()
+	twoAgents(t, state, fixtures.FileEra)
+	path := filepath.Join(state, "agents", "main", "sessions", fixtures.IDOf("agent:main:main")+".jsonl")
+	if err := pipe(path); err != nil {
+		t.Fatal(err)
+	}
+	if a := at(t, state, "sessions", "show", "agent:main:main"); strings.Contains(lineWith(a.out, "Transcript"), "missing") {
+		t.Errorf("show:\n%s", a.out)
+	}
+	for _, command := range []string{"history", "export", "tail"} { // none waits for the other end
+		if a := at(t, state, "sessions", command, "agent:main:main"); a.exit != ExitFailed || !strings.Contains(a.errout, path) {
+			t.Errorf("%s of a pipe: exit %d: %s", command, a.exit, a.errout)
+		}
+	}
+	doc := at(t, state, "sessions", "--titles", "--json", "--search", "agent:main:main").doc(t)
+	if problem, _ := dig(doc, "sessions", 0, "transcriptError").(string); problem == "" {
+		t.Errorf("no transcriptError: %v", dig(doc, "sessions", 0))
+	}
+	for name, to := range map[string]string{"a link in a circle": filepath.Base(path), "a link to a disk that is not mounted": filepath.Join(state, "disk", "x.jsonl")} {
+		if err := errors.Join(os.Remove(path), os.Symlink(to, path)); err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range []string{"history", "export", "tail"} {
+			if a := at(t, state, "sessions", command, "agent:main:main"); a.exit != ExitFailed || !strings.Contains(a.errout, path+" is a link that leads nowhere, not a file") {
+				t.Errorf("%s of %s: exit %d: %s", command, name, a.exit, a.errout)
+			}
+		}
+		if a := at(t, state, "doctor", "--only", "paths"); !strings.Contains(strings.Join(strings.Fields(a.out), " "), "it is a link that leads nowhere") {
+			t.Errorf("doctor of %s:\n%s", name, a.out)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"history", "export", "tail"} {
+		if a := at(t, state, "sessions", command, "agent:main:main"); a.exit != ExitDone || !strings.Contains(a.errout, "agent:main:main has no transcript: "+path+" is not there") {
+			t.Errorf("%s of a transcript that is gone: exit %d: %s", command, a.exit, a.errout)
 		}
 	}
 }

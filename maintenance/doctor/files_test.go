@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -169,7 +168,7 @@ func TestOddEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Dir(fixtures.Store(state, "main"))
-	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.jsonl"), 0o600); err != nil {
+	if err := mkfifo(filepath.Join(dir, "pipe.jsonl")); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"loop.jsonl", "loop2.jsonl"} {
@@ -218,7 +217,7 @@ func TestOddEntries(t *testing.T) {
 func TestPipeForTranscript(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	put(t, fixtures.Store(state, "main"), `{"agent:main:main": {"sessionId": "t1", "updatedAt": 1789999000000}}`)
-	if err := syscall.Mkfifo(filepath.Join(filepath.Dir(fixtures.Store(state, "main")), "t1.jsonl"), 0o600); err != nil {
+	if err := mkfifo(filepath.Join(filepath.Dir(fixtures.Store(state, "main")), "t1.jsonl")); err != nil {
 		t.Fatal(err)
 	}
 	r := examine(t, state)
@@ -240,7 +239,7 @@ func TestPipesEverywhere(t *testing.T) {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
-		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+		if err := mkfifo(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 		before := shown(t, state)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -77,7 +76,7 @@ func TestReadRefusesWhatIsNoFile(t *testing.T) {
 		t.Errorf("a directory: %v", err)
 	}
 	fifo := filepath.Join(dir, "sessions.json")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+	if err := mkfifo(fifo); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)

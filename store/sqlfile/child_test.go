@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -194,39 +193,6 @@ func start(t testing.TB, role string, args ...string) (stop func() string) {
 	return stop
 }
 
-// asNobody copies the test binary to where everybody can run it and runs a child as another user: root is not stopped
-// by modes.
-func asNobody(t *testing.T, role string, args ...string) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		run(t, role, args...)
-		return
-	}
-	dir, err := os.MkdirTemp("", "oc-nobody-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	bin := filepath.Join(dir, "child")
-	data, err := os.ReadFile("/proc/self/exe")
-	if err == nil {
-		err = os.WriteFile(bin, data, 0o755)
-	}
-	if err == nil {
-		err = os.Chmod(dir, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(bin, args...)
-	cmd.Dir = "/"
-	cmd.Env = append(os.Environ(), childEnv+"="+role, "TMPDIR="+os.TempDir())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("as another user: %s %v: %v\n%s", role, args, err, out)
-	}
-}
-
 // openDir is a directory of the test's that another user may enter.
 func openDir(t testing.TB) string {
 	t.Helper()
@@ -251,8 +217,7 @@ func treeHash(t testing.TB, dir string) string {
 		if err != nil {
 			return err
 		}
-		st := info.Sys().(*syscall.Stat_t)
-		fmt.Fprintln(h, p, info.Mode(), info.Size(), info.ModTime().UnixNano(), st.Ino, st.Uid)
+		fmt.Fprintln(h, p, info.Mode(), info.Size(), info.ModTime().UnixNano(), identity(info))
 		if info.Mode().IsRegular() {
 			data, err := os.ReadFile(p)
 			if err != nil {

@@ -55,7 +55,7 @@ func TestSideFileThatIsNoFile(t *testing.T) {
 	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
 		for kind, put := range map[string]func(string) error{
 			"directory": func(p string) error { return os.Mkdir(p, 0o700) },
-			"fifo":      func(p string) error { return syscall.Mkfifo(p, 0o600) },
+			"fifo":      func(p string) error { return mkfifo(p) },
 		} {
 			path := filepath.Join(t.TempDir(), "db.sqlite")
 			run(t, "closed", path)

@@ -1,0 +1,5 @@
+package doctor
+
+import "errors"
+
+func mkfifo(string) error { return errors.New("no pipes here") }
