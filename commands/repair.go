@@ -27,7 +27,7 @@ func repairPaths() *Command {
 		Name:  "paths",
 		Short: "rebase the stored paths after a directory was moved",
 		Long: "Every path of a session that is DIR of --from, or lies below it, is written as one below DIR of --to: that of its transcript, of checkpoints, of workspaces, of skills, and " +
-			"what the pointers to trajectories name. All other bytes of a row stay. A session that somebody works on stays as it is, and so does one whose transcript is not at the new place.",
+			"what the pointers to trajectories name. --from may be one of another system, as C:\\Users\\me\\.openclaw. All other bytes of a row stay. A session that somebody works on stays as it is, and so does one whose transcript is not at the new place.",
 		Flags: []Flag{
 			{Name: "from", Value: "DIR", Takes: "a directory, as the paths name it", Check: isSomething, Help: "where it was, whether or not it is still there"},
 			{Name: "to", Value: "DIR", Takes: "a directory", Check: isSomething, Help: "where it is now"},
@@ -52,7 +52,12 @@ func runRepairPaths(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	from, to = c.absolute(from), c.absolute(to)
+	if maintenance.Elsewhere(to) {
+		return Usagef("--to %s is a path of another system: the files must be on this machine, name where they are here", to)
+	}
+	if to = c.absolute(to); !maintenance.Elsewhere(from) {
+		from = c.absolute(from)
+	}
 	if from == to {
 		return Usagef("--from and --to name the same directory, %s", from)
 	}

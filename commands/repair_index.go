@@ -60,7 +60,9 @@ func runRepairIndex(ctx context.Context, c *Call) error {
 	policy.Beside = true
 	var sources []maintenance.Source
 	plan := func(s *maintenance.Snapshot) (p *maintenance.Plan, err error) {
-		p, sources, err = maintenance.Rebuild(s, c.String("source"), c.Now())
+		if p, sources, err = maintenance.Rebuild(s, c.String("source"), c.Now()); err == nil {
+			err = maintenance.Reachable(cfg, t.Index, maintenance.Alone())
+		}
 		return p, err
 	}
 	x := doctor.Mended{Agent: t.Agent, Store: t.Index}

@@ -187,7 +187,7 @@ func TestRepairIndexLinks(t *testing.T) {
 		}
 	}
 	state, store := lostIndex(t, "-")
-	real := filepath.Join(t.TempDir(), "rows.json")
+	real := filepath.Join(state, "shared", "rows.json")
 	put(t, real, `{"agent:main:x": {"sess`)
 	if err := os.Symlink(real, store); err != nil {
 		t.Fatal(err)

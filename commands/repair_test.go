@@ -82,9 +82,44 @@ func TestRepairPaths(t *testing.T) {
 	}
 }
 
+// A state that was made on Windows: doctor says that the transcript has moved, and its paths are written as those of this machine.
+func TestRepairPathsFromWindows(t *testing.T) {
+	state := t.TempDir()
+	const old = `C:\Users\me\.openclaw`
+	store := fixtures.Store(state, "main")
+	id := fixtures.IDOf("moved")
+	put(t, store, fmt.Sprintf(`{"agent:main:main": {"sessionId": %q, "updatedAt": 1789900000000, "sessionFile": %q, "spawnedCwd": %q, "note": "in C:\\Users\\me"}}`, id, old+`\agents\main\sessions\`+id+".jsonl", `c:\users\me\.openclaw\workspace`))
+	file := filepath.Join(filepath.Dir(store), id+".jsonl")
+	put(t, file, fixtures.Talk(id, fixtures.Now-2*fixtures.Day).User("Hello").Assistant("Hello!").String())
+	put(t, strings.TrimSuffix(file, ".jsonl")+".trajectory-path.json", fmt.Sprintf(`{"runtimeFile": %q}`, old+`\t.jsonl`))
+	calm(t, filepath.Dir(store))
+	if codes := codesOf(at(t, state, "doctor", "--only", "paths", "--json").doc(t)); codes["path-moved"] != 1 || len(codes) != 1 {
+		t.Errorf("doctor finds %v", codes)
+	}
+	before := newer(t, state)
+	if a := at(t, state, "repair", "paths", "--from", old, "--to", state); a.exit != ExitDone || !strings.Contains(a.out, "3 changes made") && !strings.Contains(a.out, "2 changes made") {
+		t.Fatalf("exit %d: %s%s", a.exit, a.out, a.errout)
+	}
+	text, err := os.ReadFile(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{`"sessionFile": "` + file + `"`, `"spawnedCwd": "` + state + `/workspace"`, `"note": "in C:\\Users\\me"`} {
+		if !strings.Contains(string(text), s) {
+			t.Errorf("the store lacks %s:\n%s", s, text)
+		}
+	}
+	if codes := codesOf(at(t, state, "doctor", "--only", "paths", "--json").doc(t)); len(codes) > 0 {
+		t.Errorf("doctor finds %v", codes)
+	}
+	if a := at(t, state, "undo"); a.exit != ExitDone || newer(t, state) != before {
+		t.Errorf("undo: exit %d: %s", a.exit, a.errout)
+	}
+}
+
 func TestRepairPathsUsage(t *testing.T) {
 	dir := t.TempDir()
-	for _, args := range [][]string{{}, {"--from", "/a"}, {"--to", "/a"}, {"--from", "/a", "--to", "/a/"}, {"--from", "/", "--to", "/a"}, {"--from", "", "--to", "/a"}} {
+	for _, args := range [][]string{{}, {"--from", "/a"}, {"--to", "/a"}, {"--from", "/a", "--to", "/a/"}, {"--from", "/", "--to", "/a"}, {"--from", "", "--to", "/a"}, {"--from", "/a", "--to", `C:\a`}} {
 		if a := at(t, dir, append([]string{"repair", "paths"}, args...)...); a.exit != ExitUsage {
 			t.Errorf("oc repair paths %v: exit %d: %s", args, a.exit, a.errout)
 		}

@@ -155,7 +155,7 @@ func TestCapThatCannotBeMet(t *testing.T) {
 	}
 }
 
-// Links: a store behind one is changed where it lies, the link stays; whichever path leads to a store, it has one journal; what a row or a
+// Links: a store behind one is changed where it lies, the link stays, unless it leads out of the state; a second name of it keeps what was; whichever path leads to a store, it has one journal; what a row or a
 // link names outside is never touched.
 func TestCleanupAndLinks(t *testing.T) {
 	link := func(target, name string) {
@@ -167,7 +167,7 @@ func TestCleanupAndLinks(t *testing.T) {
 	t.Run("store", func(t *testing.T) {
 		dir := t.TempDir()
 		state, store := oldState(t, dir, 6, "")
-		real := filepath.Join(dir, "elsewhere", "rows.json")
+		real := filepath.Join(state, "shared", "rows.json")
 		if err := os.Mkdir(filepath.Dir(real), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func TestCleanupAndLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		link(real, store)
-		before, rows := ownless(t, state), tree(t, filepath.Dir(real))
+		before := ownless(t, state)
 		a := at(t, state, "sessions", "cleanup", "--json")
 		if a.exit != ExitDone || dig(a.doc(t), "afterCount") != 3.0 {
 			t.Fatalf("exit %d: %s%s", a.exit, a.out, a.errout)
@@ -184,7 +184,100 @@ func TestCleanupAndLinks(t *testing.T) {
 			t.Errorf("the link: %s %v", to, err)
 		}
 		whole(t, store)
-		if a := at(t, state, "undo"); a.exit != ExitDone || ownless(t, state) != before || tree(t, filepath.Dir(real)) != rows {
+		if a := at(t, state, "undo"); a.exit != ExitDone || ownless(t, state) != before {
+			t.Errorf("undo: exit %d: %s", a.exit, a.errout)
+		}
+	})
+	t.Run("store outside", func(t *testing.T) {
+		dir := t.TempDir()
+		state, store := oldState(t, dir, 6, "")
+		real := filepath.Join(dir, "elsewhere", "sessions.json")
+		if err := os.Mkdir(filepath.Dir(real), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(store, real); err != nil {
+			t.Fatal(err)
+		}
+		link(real, store)
+		write(t, filepath.Join(filepath.Dir(store), "sessions.json.4711.0a1b2c3d-0000-4000-8000-000000000001.tmp"), "{")
+		calm(t, filepath.Dir(store))
+		everything := func() string { return ownless(t, state) + "\n" + tree(t, filepath.Dir(real)) }
+		before := everything()
+		for _, args := range [][]string{
+			{"sessions", "cleanup"},
+			{"sessions", "cleanup", "--dry-run"},
+			{"sessions", "cleanup", "--fix-missing"},
+			{"sessions", "delete", "agent:main:explicit:1", "--yes"},
+			{"sessions", "patch", "agent:main:explicit:1", "--label", "x"},
+			{"sessions", "archive", "agent:main:explicit:1"},
+			{"sessions", "reset", "agent:main:explicit:1", "--dry-run"},
+			{"repair", "paths", "--from", "/a", "--to", "/b"},
+		} {
+			if a := at(t, state, args...); a.exit != ExitRefused || !strings.Contains(a.errout, "outside of the state") || !strings.Contains(a.errout, real) {
+				t.Errorf("oc %v: exit %d: %s%s", args, a.exit, a.out, a.errout)
+			}
+			if everything() != before {
+				t.Fatalf("oc %v has changed something", args)
+			}
+		}
+		// It is read, and files beside it are mended.
+		if a := at(t, state, "sessions", "--json"); dig(a.doc(t), "count") != 6.0 {
+			t.Errorf("exit %d: %s", a.exit, a.errout)
+		}
+		if a := at(t, state, "doctor", "--fix", "stale-temp"); !strings.Contains(a.out, "2 changes made") {
+			t.Errorf("exit %d: %s%s", a.exit, a.out, a.errout)
+		}
+		if a := at(t, state, "undo"); a.exit != ExitDone || everything() != before {
+			t.Errorf("undo: exit %d: %s", a.exit, a.errout)
+		}
+		text, err := os.ReadFile(real)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, store+".bak.1789000000000", string(text))
+		if err := os.WriteFile(real, text[:len(text)/2], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if a := at(t, state, "repair", "index"); a.exit != ExitRefused || !strings.Contains(a.errout, "outside of the state") {
+			t.Errorf("exit %d: %s%s", a.exit, a.out, a.errout)
+		}
+	})
+	t.Run("directory outside", func(t *testing.T) {
+		dir := t.TempDir()
+		state, store := oldState(t, dir, 6, "")
+		real := filepath.Join(dir, "disk")
+		if err := os.Rename(filepath.Dir(store), real); err != nil {
+			t.Fatal(err)
+		}
+		link(real, filepath.Dir(store))
+		if a := at(t, state, "sessions", "cleanup", "--json"); a.exit != ExitDone || dig(a.doc(t), "afterCount") != 3.0 {
+			t.Errorf("exit %d: %s%s", a.exit, a.out, a.errout)
+		}
+	})
+	t.Run("second name", func(t *testing.T) {
+		dir := t.TempDir()
+		state, store := oldState(t, dir, 6, "")
+		twin := filepath.Join(dir, "backup.json")
+		if err := os.Link(store, twin); err != nil {
+			t.Fatal(err)
+		}
+		was, err := os.ReadFile(twin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := ownless(t, state)
+		for _, more := range [][]string{{"--dry-run"}, {}} {
+			if a := at(t, state, append([]string{"sessions", "cleanup"}, more...)...); a.exit != ExitDone || !strings.Contains(a.out+a.errout, "has 2 names: it becomes a file of its own, and the other keeps what it is now") {
+				t.Errorf("%v: exit %d: %s%s", more, a.exit, a.out, a.errout)
+			}
+			if now, err := os.ReadFile(twin); err != nil || string(now) != string(was) {
+				t.Errorf("the other name was written through: %v %s", err, now)
+			}
+		}
+		if ownless(t, state) == before {
+			t.Error("nothing was changed")
+		}
+		if a := at(t, state, "undo"); a.exit != ExitDone || ownless(t, state) != before {
 			t.Errorf("undo: exit %d: %s", a.exit, a.errout)
 		}
 	})

@@ -258,6 +258,9 @@ func (c *Call) inDatabase(
 
 // rehearse plans without applying.
 func rehearse(ctx context.Context, cfg *config.Config, t store.Target, p *maintenance.Policy, now time.Time) (*maintenance.Done, error) {
+	if err := maintenance.Reachable(cfg, t.Index, p); err != nil {
+		return nil, err
+	}
 	s, err := maintenance.Take(ctx, cfg, t, p, lock.Local(), now)
 	if err != nil {
 		return nil, err
@@ -289,6 +292,7 @@ func changeError(err error, d *maintenance.Done) error {
 	var damage *store.Damage
 	var missing *maintenance.Missing
 	var alien *maintenance.NotStore
+	var astray *maintenance.Astray
 	var unreadable *maintenance.Unreadable
 	var denied *maintenance.Denied
 	var gone *maintenance.NoRow
@@ -311,7 +315,7 @@ func changeError(err error, d *maintenance.Done) error {
 		return &Error{Exit: ExitRefused, Code: "damaged", Err: said, Details: map[string]any{"path": damage.Path, "byte": damage.Offset, "reason": damage.Reason}}
 	case errors.As(err, &missing):
 		return &Error{Exit: ExitRefused, Err: fmt.Errorf("%w; %s", said, untouched)}
-	case errors.As(err, &alien), errors.As(err, &unreadable), errors.Is(err, journal.ErrRefused):
+	case errors.As(err, &alien), errors.As(err, &astray), errors.As(err, &unreadable), errors.Is(err, journal.ErrRefused):
 		return &Error{Exit: ExitRefused, Err: said}
 	case errors.Is(err, context.Canceled):
 		return &Error{Exit: ExitInterrupted, Err: errors.New("interrupted; " + or(state, "the change is done"))}

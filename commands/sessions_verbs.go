@@ -236,6 +236,9 @@ func isRecent(k maintenance.Protected) bool { return k.Rule == maintenance.Recen
 
 // rehearsal plans without applying.
 func (c *Call) rehearsal(ctx context.Context, cfg *config.Config, t store.Target, p *maintenance.Policy, plan func(*maintenance.Snapshot) (*maintenance.Plan, error)) (*maintenance.Done, error) {
+	if err := maintenance.Reachable(cfg, t.Index, p); err != nil {
+		return nil, err
+	}
 	s, err := maintenance.Take(ctx, cfg, t, p, c.machine(), c.Now())
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"oc/maintenance/journal"
 	"oc/store"
 	"oc/store/jsonfile"
 )
@@ -198,12 +199,34 @@ func (d *draft) plan() *Plan {
 		p.Actions = append(p.Actions, a)
 	}
 	p.Actions = append(p.Actions, d.files...)
+	p.Problems = append(p.Problems, d.otherNames(p.Actions)...)
 	p.Before, p.After = d.amounts(p.Actions)
 	p.Unmet = d.unmet()
 	p.preview = d.summary()
 	p.run = p.preview
 	p.run.DryRun = false
 	return p
+}
+
+// otherNames tells of files that are replaced and have a second name, one of a backup perhaps: nothing is written through it, so that it
+// keeps what was.
+func (d *draft) otherNames(actions []Action) (notes []string) {
+	for _, a := range actions {
+		info := a.info
+		switch {
+		case a.Kind == Rewrite:
+			info = d.s.Info
+		case a.Kind != Replace:
+			continue
+		}
+		if info == nil {
+			continue
+		}
+		if n := journal.StampOf(info).Links; n > 1 {
+			notes = append(notes, fmt.Sprintf("%s has %d names: it becomes a file of its own, and the other %s what it is now", a.Target, n, wordFor(int(n)-1, "keeps", "keep")))
+		}
+	}
+	return notes
 }
 
 // amounts adds up the files of the directory by class, before and after.

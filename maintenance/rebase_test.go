@@ -20,9 +20,39 @@ func TestRebaseText(t *testing.T) {
 		{`{"u":"\u002fold/home/é\""}`, `{"u":"/new/é\""}`, 1},
 		{`7`, `7`, 0},
 	} {
-		out, n := rebase([]byte(c.in), "/old/home", "/new")
+		out, n := moved{"/old/home", "/new"}.rebase([]byte(c.in))
 		if string(out) != c.want || n != c.n {
 			t.Errorf("%s: %s (%d), want %s (%d)", c.in, out, n, c.want, c.n)
+		}
+	}
+}
+
+// A directory of Windows is found as Windows finds it, and what lies below is written as the new place does; the other way round too.
+func TestRebasePlace(t *testing.T) {
+	for _, c := range []struct{ from, to, path, want string }{
+		{`C:\Users\u\.openclaw`, "/srv/oc", `C:\Users\u\.openclaw\agents\main\sessions\x.jsonl`, "/srv/oc/agents/main/sessions/x.jsonl"},
+		{`c:/users/U/.openclaw/`, "/srv/oc/", `C:\Users\u\.openclaw\a/b`, "/srv/oc/a/b"},
+		{`C:\`, "/mnt/c", `C:\x`, "/mnt/c/x"},
+		{`C:\Users\u`, "/srv", `C:\Users\u`, "/srv"},
+		{`C:\Users\u`, "/srv", `C:\Users\u2\x`, ""},
+		{`C:\Users\u`, "/srv", `D:\Users\u\x`, ""},
+		{`\\nas\oc`, "/srv", `\\NAS\oc\x`, "/srv/x"},
+		{`C:\a`, `D:\b`, `c:\A\x/y`, `D:\b\x/y`},
+		{"/home/u/.openclaw", `C:\oc`, "/home/u/.openclaw/agents/main/x.jsonl", `C:\oc\agents\main\x.jsonl`},
+		{"/home/u", `C:\oc`, "/home/U/x", ""},
+		{"/home/u", "/", "/home/u/x", "/x"},
+		{"/home/u", "/srv", `/home/u\x`, ""},
+		{"/home/u", "/srv", `/home/u/a\b`, `/srv/a\b`},
+		{"/home/é", "/srv", "/home/é/x", "/srv/x"},
+		{`C:\é`, "/srv", `C:\É\x`, "/srv/x"},
+	} {
+		if got, ok := (moved{c.from, c.to}).place(c.path); got != c.want || ok != (c.want != "") {
+			t.Errorf("%s below %s, now %s: %q %t, want %q", c.path, c.from, c.to, got, ok, c.want)
+		}
+	}
+	for path, want := range map[string]bool{`C:\x`: true, "c:/x": true, "C:": true, `\\nas\x`: true, "/c:/x": false, "C:x": false, "x": false, "": false, `\x`: false} {
+		if ofWindows(path) != want {
+			t.Errorf("%q is of Windows: %t", path, !want)
 		}
 	}
 }
@@ -45,11 +75,11 @@ func TestRebaseProperty(t *testing.T) {
 		}
 		b.WriteString("}")
 		in := []byte(b.String())
-		out, n := rebase(in, "/old/a", "/new place")
+		out, n := moved{"/old/a", "/new place"}.rebase(in)
 		if err := span.Valid(out); err != nil {
 			t.Fatalf("%s: %v", out, err)
 		}
-		if back, k := rebase(out, "/new place", "/old/a"); string(back) != string(in) || k != n {
+		if back, k := (moved{"/new place", "/old/a"}).rebase(out); string(back) != string(in) || k != n {
 			t.Fatalf("%s -> %s -> %s", in, out, back)
 		}
 		if n == 0 && string(out) != string(in) {

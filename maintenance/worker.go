@@ -222,7 +222,7 @@ func realStore(index string) string {
 // run has left is finished or rolled back first. make gets the snapshot and
 // returns the plan; it is called again when the store has changed meanwhile.
 //
-// The error is a *row.Damage or *Missing for a store that is not fit to be
+// The error is a *row.Damage, *Missing or *Astray for a store that is not fit to be
 // changed, a *Changed, a *journal.RoomError, lock.ErrBusy, or one of the
 // system; all is then as before, unless Done.Halfway, or a Done.Room, says
 // otherwise.
@@ -232,6 +232,9 @@ func (w *Worker) Apply(ctx context.Context, t store.Target, p *Policy, make func
 		return nil, err
 	}
 	d = &Done{}
+	if err := Reachable(w.Config, t.Index, p); err != nil {
+		return d, err
+	}
 	release, err := w.hold()
 	if err != nil {
 		return d, err

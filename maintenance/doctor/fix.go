@@ -109,6 +109,8 @@ type repair struct {
 	s *site // nil for the installation as a whole
 	m *maintenance.Mending
 
+	closed error // why no row is changed; nil where rows may be
+
 	cures map[string]*cure // of transcripts, by path
 	order []string         // of cures
 
@@ -196,6 +198,8 @@ func mend(ctx context.Context, o Options, t *store.Target, w *maintenance.Worker
 		if t != nil {
 			if !policy.Beside {
 				r.x.given = snapshot
+			} else if t.Index != "" {
+				r.closed = maintenance.Reachable(o.Config, t.Index, maintenance.Alone())
 			}
 			r.s = r.x.visit(*t)
 			r.s.alone = alone
@@ -236,7 +240,10 @@ func mend(ctx context.Context, o Options, t *store.Target, w *maintenance.Worker
 			return d, err
 		}
 		d := &maintenance.Done{}
-		var err error
+		err := maintenance.Reachable(o.Config, home.Index, policy)
+		if err != nil {
+			return d, err
+		}
 		if d.Snapshot, err = maintenance.Take(ctx, o.Config, home, policy, o.Machine, o.Now); err == nil {
 			d.Plan, err = plan(d.Snapshot)
 		}
@@ -258,7 +265,8 @@ func unfit(err error) bool {
 	var damage *store.Damage
 	var missing *maintenance.Missing
 	var alien *maintenance.NotStore
-	return errors.As(err, &damage) || errors.As(err, &missing) || errors.As(err, &alien)
+	var astray *maintenance.Astray
+	return errors.As(err, &damage) || errors.As(err, &missing) || errors.As(err, &alien) || errors.As(err, &astray)
 }
 
 // Asks tells whether any of some codes is mended only after its plan was seen.

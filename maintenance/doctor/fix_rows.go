@@ -16,6 +16,9 @@ import (
 
 // row is the row of a finding, which nobody works on.
 func (r *repair) row(key string) (*maintenance.Row, error) {
+	if r.closed != nil {
+		return nil, r.closed
+	}
 	i := r.s.live()
 	if i == nil {
 		return nil, errors.New("the sessions are in a database, which oc does not mend")
@@ -131,6 +134,9 @@ func (r *repair) merge(f Finding) error {
 // name, and its key is the one that OpenClaw gives to a session that is named
 // by its id alone; it counts as used now, so that no age rule takes it at once.
 func (r *repair) adopt(f Finding) error {
+	if r.closed != nil {
+		return r.closed
+	}
 	i := r.s.live()
 	if i == nil {
 		return errors.New("the index is not one that rows can be added to")

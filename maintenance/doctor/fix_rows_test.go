@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"oc/config"
 	"oc/fixtures"
 	"oc/store/jsonfile"
@@ -181,5 +183,53 @@ func TestFixFiles(t *testing.T) {
 	}
 	if c, err := config.Load(config.Options{StateDir: state, Cwd: t.TempDir(), Home: t.TempDir()}); err != nil || c.Broken || len(c.Warnings) > 0 {
 		t.Errorf("%v %+v", err, c.Warnings)
+	}
+}
+
+// An index behind a link that leads out of the state is looked at, and no row of it is changed.
+func TestFixRowsOutside(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	m := lock.Local()
+	self := m.Process(os.Getpid())
+	if _, err := fixtures.S14(state, fixtures.Now, fixtures.Process{PID: self.PID, Start: int64(self.Start)}, fixtures.Now-int64(24*time.Hour/time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	index := fixtures.Store(state, "main")
+	put(t, filepath.Join(filepath.Dir(index), "0a1b2c3d-0000-4000-8000-000000000001.jsonl"), lines(six()...))
+	real := filepath.Join(t.TempDir(), "sessions.json")
+	text, err := os.ReadFile(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, real, string(text))
+	if err := os.Remove(index); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, index); err != nil {
+		t.Fatal(err)
+	}
+	aged(t, state)
+	before := shown(t, state)
+	codes := []Code{RunDead, RunContradictory, UnlinkedHistory}
+	found := codesOf(examined(t, state), codes)
+	for _, code := range codes {
+		if found[code] == 0 {
+			t.Errorf("%s is not found", code)
+		}
+	}
+	for _, dry := range []bool{true, false} {
+		o, w := ward(t, state, nil)
+		all, err := Fix(t.Context(), o, codes, w, dry)
+		if err != nil || len(all) != 1 || all[0].Err != nil || len(all[0].Findings) > 0 || len(all[0].Left) == 0 {
+			t.Fatalf("dry %t: %v %+v", dry, err, all)
+		}
+		for _, l := range all[0].Left {
+			if !strings.Contains(l.Why, "outside of the state") {
+				t.Errorf("%s: %s", l.Code, l.Why)
+			}
+		}
+		if now, err := os.ReadFile(real); err != nil || string(now) != string(text) || cmp.Diff(before, shown(t, state)) != "" {
+			t.Errorf("dry %t: something was changed: %v", dry, err)
+		}
 	}
 }

@@ -167,6 +167,12 @@ func (x *exam) where(s *site, r *maintenance.Row) (place, string) {
 	if path == "" {
 		return unsaid, ""
 	}
+	if maintenance.Elsewhere(path) { // a name without a directory to this machine, and OpenClaw takes it for that
+		if agentsDir().MatchString(path[:max(strings.LastIndexAny(path, `\/`), 0)]) {
+			return elsewhere, path
+		}
+		return outside, path
+	}
 	if path = filepath.Clean(path); !filepath.IsAbs(path) {
 		path = filepath.Join(s.dir, path)
 	}
