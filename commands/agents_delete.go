@@ -11,6 +11,7 @@ import (
 	"oc/config"
 	"oc/gateway"
 	"oc/maintenance"
+	"oc/maintenance/journal"
 	"oc/store"
 	"oc/store/row"
 )
@@ -20,8 +21,8 @@ func agentsDelete() *Command {
 		Name:  "delete",
 		Args:  "ID",
 		Short: "remove an agent's sessions and directory",
-		Long: "Removes the rows and transcripts of an agent and its directory below agents, with all that is in it; oc undo brings all of it back. In a store that several agents share " +
-			"its sessions are deleted as oc sessions delete does it. Its entry and its bindings in the configuration, and its workspace, are left as they are, and told. The default agent " +
+		Long: "Removes the rows and transcripts of an agent and its directory below agents, with all that is in it, its database too; oc undo brings all of it back. In a store that several agents " +
+			"share, or in a database elsewhere, its sessions are deleted as oc sessions delete does it. Its entry and its bindings in the configuration, and its workspace, are left as they are, and told. The default agent " +
 			"stays, and so does one with a session that is in use. It asks on a terminal, and needs --yes elsewhere.\n\n" +
 			"A running gateway does it as openclaw agents delete does: it also takes the agent's entry and its bindings out of the configuration and moves its directory and its workspace to " +
 			"the trash. What goes beyond oc's own plan is told, and --dry-run foretells it.",
@@ -51,32 +52,40 @@ func deleteAgent(ctx context.Context, c *Call) error {
 	if err != nil {
 		return changeError(storeError(s, err), nil)
 	}
-	if s.Other != nil && s.Other.Rows != 0 {
-		return Refusef("agent %s has sessions in the database %s too; this oc changes stores of the file era only, nothing was changed", a.id, s.Other.Path)
+	if s.Era == store.FileEra && s.Other != nil && s.Other.Rows != 0 {
+		return Refusef("agent %s has sessions in the database %s too, which OpenClaw does not read: oc migrate compare shows them; nothing was changed", a.id, s.Other.Path)
 	}
-	inside := strings.HasPrefix(a.target.Index, a.dir+string(filepath.Separator))
-	var keys []string
-	for i := range s.Rows {
-		of := row.KeyAgent(s.Rows[i].Key)
-		switch {
-		case of == a.id || inside && of == "":
-			keys = append(keys, s.Rows[i].Key)
-		case inside && len(sharers(cfg, a)) > 0:
-			return Refusef("the store %s in the directory of agent %s keeps sessions of agent %s too, such as %s; nothing was changed", a.target.Index, a.id, of, s.Rows[i].Key)
-		case inside:
-			keys = append(keys, s.Rows[i].Key)
-		}
+	keys, inside, err := a.own(cfg, s)
+	if err != nil {
+		return err
 	}
-	v := verb{past: "deleted", asks: true, goes: !inside && len(keys) > 0, plan: func(snapshot *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+	walk := func(snapshot *maintenance.Snapshot) (*maintenance.Folder, error) {
 		f, err := snapshot.Walk(ctx, a.dir)
+		if err == nil {
+			for _, path := range f.Odd {
+				c.Warnf("%s stays: it is neither a file nor a directory of OpenClaw's", path)
+			}
+		}
+		return f, err
+	}
+	v := verb{
+		past: "deleted", asks: true, goes: (!inside || s.Era == store.SQLiteEra) && len(keys) > 0, once: true, besides: []string{cfg.ConfigFile},
+		ask: func(asked) gateway.Request { return gateway.DeleteAgent{Agent: a.id} },
+	}
+	v.plan = func(snapshot *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+		f, err := walk(snapshot)
 		if err != nil {
 			return nil, err
 		}
-		for _, path := range f.Odd {
-			c.Warnf("%s stays: it is neither a file nor a directory of OpenClaw's", path)
-		}
 		return maintenance.RemoveAgent(snapshot, keys, f, c.Now())
-	}, once: true, ask: func(asked) gateway.Request { return gateway.DeleteAgent{Agent: a.id} }, besides: []string{cfg.ConfigFile}}
+	}
+	v.database = func(d *maintenance.Database, keys []string) (*maintenance.Plan, []journal.Step, error) {
+		f, err := walk(d.Snapshot)
+		if err != nil {
+			return nil, nil, err
+		}
+		return maintenance.RemoveAgentDatabase(ctx, d, keys, f, cfg.StateDir, c.machine())
+	}
 	// A gateway takes more than oc does; what is left is asked again then.
 	v.leaves = func() []leftover {
 		if cfg, err = c.load(); err != nil {
@@ -85,6 +94,31 @@ func deleteAgent(ctx context.Context, c *Call) error {
 		return a.left(cfg)
 	}
 	return c.apply(ctx, cfg, v, []changed{{cleaned: cleaned{target: a.target}, from: s, keys: keys, left: a.left(cfg)}}, fmt.Sprintf("agent %s with %s (through a running gateway also its place in the configuration and its workspace)", a.id, plural(len(keys), "session", "sessions")))
+}
+
+// own are the keys of an agent's sessions in its store, and whether that lies in its directory and goes with it.
+func (a *oneAgent) own(cfg *config.Config, s *store.Sessions) (keys []string, inside bool, err error) {
+	path := a.target.Index
+	if s.Era == store.SQLiteEra {
+		path = s.Path
+	}
+	inside = strings.HasPrefix(path, a.dir+string(filepath.Separator))
+	others := sharers(cfg, a.id, path)
+	if inside && s.Era == store.SQLiteEra && len(others) > 0 {
+		return nil, inside, Refusef("the database %s in the directory of agent %s is that of agent %s too; nothing was changed: delete its sessions by their keys with oc sessions delete", path, a.id, others[0])
+	}
+	for i := range s.Rows {
+		of := row.KeyAgent(s.Rows[i].Key)
+		switch {
+		case of == a.id || inside && of == "":
+			keys = append(keys, s.Rows[i].Key)
+		case inside && len(others) > 0:
+			return nil, inside, Refusef("the store %s in the directory of agent %s keeps sessions of agent %s too, such as %s; nothing was changed", path, a.id, of, s.Rows[i].Key)
+		case inside:
+			keys = append(keys, s.Rows[i].Key)
+		}
+	}
+	return keys, inside, nil
 }
 
 // oneAgent is an agent, configured or on disk.
@@ -124,9 +158,11 @@ func findAgent(cfg *config.Config, word string) (a oneAgent, err error) {
 	return a, nil
 }
 
-// sharers are the other agents that keep their sessions in the store of an agent.
-func sharers(cfg *config.Config, a oneAgent) []string {
-	return slices.DeleteFunc(cfg.StoreAgents(), func(id string) bool { return id == a.id || cfg.StorePath(id) != a.target.Index })
+// sharers are the other agents that keep their sessions in a store of an agent.
+func sharers(cfg *config.Config, agent, path string) []string {
+	return slices.DeleteFunc(cfg.StoreAgents(), func(id string) bool {
+		return id == agent || cfg.StorePath(id) != path && !slices.Contains(cfg.DatabasePaths(id), path)
+	})
 }
 
 // left is what stays of an agent: where the configuration speaks of it, and its workspace.

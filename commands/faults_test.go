@@ -122,6 +122,7 @@ var changingCommands = []altering{
 	{name: "sessions reset, database", line: []string{"sessions", "reset", aRow}, rows: true},
 	{name: "sessions patch, database", line: []string{"sessions", "patch", aRow, "--label", "x", "--pin"}, rows: true},
 	{name: "sessions compact, database", line: []string{"sessions", "compact", "agent:main:main", "--main", "--keep-recent-tokens", "60"}, rows: true},
+	{name: "agents delete, database", line: []string{"agents", "delete", "vault", "--yes"}, rows: true, ready: func(t *testing.T, state string) { vaulted(t, state) }},
 	{name: "undo, database", first: [][]string{{"sessions", "delete", aRow, "--yes"}}, line: []string{"undo"}, rows: true},
 	{name: "undo", first: [][]string{{"sessions", "delete", aNote, aChat, "--yes"}}, line: []string{"undo"}},
 	{name: "undo of a cleanup", first: [][]string{{"sessions", "cleanup", "--agent", "work", "--fix-missing"}}, line: []string{"undo"}},

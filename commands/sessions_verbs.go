@@ -27,6 +27,8 @@ type verb struct {
 
 	// rows is the plan for sessions in a database; nil where oc does not do it there.
 	rows func(cfg *config.Config, s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error)
+	// database, with goes, is the plan for all of a database; nil for one that deletes the sessions.
+	database func(d *maintenance.Database, keys []string) (*maintenance.Plan, []journal.Step, error)
 
 	unwatches bool // the sessions watch nothing afterwards
 

@@ -18,6 +18,9 @@ func (c *Call) changeRows(ctx context.Context, cfg *config.Config, v verb, x *ch
 	switch {
 	case v.goes:
 		x.done, x.err = c.inDatabase(ctx, cfg, x.target, x.from.Path, maintenance.Alone(x.keys...), dry, func(d *maintenance.Database) (*maintenance.Plan, []journal.Step, error) {
+			if v.database != nil {
+				return v.database(d, x.keys)
+			}
 			return maintenance.DeleteFromDatabase(ctx, d, x.keys)
 		})
 	case dry:

@@ -91,15 +91,7 @@ func RemoveAgent(s *Snapshot, keys []string, f *Folder, now time.Time) (*Plan, e
 		}
 		d.idle(i)
 	}
-	for _, i := range f.files {
-		x := &s.Files[i]
-		switch {
-		case x.Held != "":
-			d.leave(i, Locked, ByHand, "its transcript is locked: "+x.Held)
-		case x.Class == jsonfile.Live && !x.Link && x.written() > d.now-recently && !s.Governed:
-			d.leave(i, RecentBytes, ByHand, "it was "+lastWritten(d.now-x.written()))
-		}
-	}
+	d.calm(f)
 	if len(d.protected) > 0 {
 		return d.plan(), nil
 	}
@@ -111,20 +103,43 @@ func RemoveAgent(s *Snapshot, keys []string, f *Folder, now time.Time) (*Plan, e
 	case len(keys) > 0:
 		d.decide()
 	}
-	// The store first: no row is left without its transcript.
-	slices.SortStableFunc(f.files, func(a, b int) int { return cmp.Compare(s.rank(a), s.rank(b)) })
-	for _, i := range f.files {
-		d.do(Action{Kind: Remove, Rule: ByHand, Reason: "its agent is deleted", file: i})
-	}
+	d.empty(f)
 	p := d.plan()
 	if inside {
 		p.Actions = slices.DeleteFunc(p.Actions, func(a Action) bool { return a.Kind == Rewrite })
 	}
-	for _, dir := range slices.Backward(f.dirs) {
-		p.Actions = append(p.Actions, Action{Kind: RemoveDir, Target: dir, Rule: ByHand, Reason: "its agent is deleted", Applies: true, file: -1})
-	}
+	p.Actions = append(p.Actions, f.removal()...)
 	p.Before, p.After = d.amounts(p.Actions)
 	return p, nil
+}
+
+// calm notes what of an agent's directory somebody uses.
+func (d *draft) calm(f *Folder) {
+	for _, i := range f.files {
+		x := &d.s.Files[i]
+		switch {
+		case x.Held != "":
+			d.leave(i, Locked, ByHand, "its transcript is locked: "+x.Held)
+		case x.Class == jsonfile.Live && !x.Link && x.written() > d.now-recently && !d.s.Governed:
+			d.leave(i, RecentBytes, ByHand, "it was "+lastWritten(d.now-x.written()))
+		}
+	}
+}
+
+// empty removes the files of an agent's directory, the store first: no row is left without its transcript.
+func (d *draft) empty(f *Folder) {
+	slices.SortStableFunc(f.files, func(a, b int) int { return cmp.Compare(d.s.rank(a), d.s.rank(b)) })
+	for _, i := range f.files {
+		d.do(Action{Kind: Remove, Rule: ByHand, Reason: "its agent is deleted", file: i})
+	}
+}
+
+// removal is what removes the directories, the inner ones first.
+func (f *Folder) removal() (all []Action) {
+	for _, dir := range slices.Backward(f.dirs) {
+		all = append(all, Action{Kind: RemoveDir, Target: dir, Rule: ByHand, Reason: "its agent is deleted", Applies: true, file: -1})
+	}
+	return all
 }
 
 // rank puts the store before all other files.

@@ -21,20 +21,15 @@ func (w *Worker) PruneRuns(ctx context.Context, path string, over []store.CronRu
 	if len(over) == 0 {
 		return nil, nil
 	}
-	if err := ownName(path); err != nil {
-		return nil, err
-	}
 	release, err := w.hold()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { failed = errors.Join(failed, release()) }()
-	if d, err := store.Stamps(ctx, path); err != nil {
+	if err := changeable(ctx, path); err != nil {
 		return nil, err
-	} else if d.Newer {
-		return nil, fmt.Errorf("%s: %w: it has schema %d, newer than oc knows; use a newer oc", path, journal.ErrRefused, d.Schema)
 	}
-	j, err := w.Journal(w.Config.StorePath(w.Config.DefaultAgent()))
+	j, err := w.stateJournal()
 	if err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func (w *Worker) runDatabase(ctx context.Context, j *journal.Journal, d *Done, s
 	}
 	// Every step looks once more whether the database is fit: somebody may have upgraded it.
 	for i := range steps {
-		if steps[i].Kind != journal.Rows {
+		if steps[i].Kind != journal.Rows || steps[i].Path != realStore(d.Plan.Store) {
 			continue
 		}
 		table := *steps[i].Rows
@@ -133,6 +133,11 @@ func (w *Worker) runDatabase(ctx context.Context, j *journal.Journal, d *Done, s
 // journalOf is the journal for a database: that of the state which it is in.
 func (w *Worker) journalOf(path string) (*journal.Journal, error) {
 	return w.journal(Home(w.Config, path), filepath.Dir(realStore(path)), config.ArtifactDir(realStore(path)))
+}
+
+// stateJournal is the journal for what the agents of a state share. It is the state's own, wherever their stores are.
+func (w *Worker) stateJournal() (*journal.Journal, error) {
+	return w.journal(realDir(w.Config.StateDir))
 }
 
 // databaseDirs are the directories of the databases of all agents.

@@ -71,6 +71,7 @@ type databaseDraft struct {
 	burnt  []string // sessions that go without an archive, for the budget
 	freed  int64
 	purged []published // archives that go, for the budget
+	whole  bool        // the database itself is among the files that go
 }
 
 // draft decides what goes.
@@ -132,6 +133,9 @@ func (x *databaseDraft) finish(ctx context.Context) (*Plan, []journal.Step, erro
 		p.Actions = append(p.Actions, Action{Kind: DropRow, Key: r.Key, Rule: x.gone[i], Reason: x.why[i], Bytes: int64(len(r.Val)), Applies: true, file: -1})
 	}
 	p.Actions = append(p.Actions, x.puts...)
+	if x.whole {
+		keys = nil // they go with it
+	}
 	steps, made, err := x.steps(ctx, keys)
 	if err != nil {
 		return nil, nil, err
@@ -291,7 +295,11 @@ func (x *databaseDraft) steps(ctx context.Context, keys []string) (steps []journ
 			return nil, nil, err
 		}
 		expect = journal.StampOf(info)
-		steps = append(steps, journal.Step{Kind: journal.Remove, Phase: journal.Clear, Path: realPath(a.Target), Expect: &expect})
+		phase := journal.Clear
+		if x.whole && ofDatabase(a.Target, x.d.path) { // it goes before what belongs to it
+			phase = journal.Swap
+		}
+		steps = append(steps, journal.Step{Kind: journal.Remove, Phase: phase, Path: realPath(a.Target), Expect: &expect})
 	}
 	return steps, made, nil
 }

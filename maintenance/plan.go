@@ -28,6 +28,7 @@ const (
 	Replace   Kind = "replace"    // give the file Target what Content writes; mode and owner stay
 	Create    Kind = "create"     // make the file Target, which is not there, of what Content writes, for its owner alone
 	Chmod     Kind = "chmod"      // give the file or directory Target the mode Mode
+	SQL       Kind = "sql"        // take what the database Target, which all agents share, says of what is gone out of it
 	Remake    Kind = "remake"     // take out, or have made anew, what a database has derived of the conversation Key
 )
 

@@ -348,7 +348,7 @@ func (w *Worker) run(ctx context.Context, j *journal.Journal, d *Done, steps []j
 	for i := range steps {
 		a := of[steps[i].Path]
 		switch {
-		case steps[i].Kind == journal.RemoveDir:
+		case steps[i].Kind == journal.RemoveDir, steps[i].Kind == journal.Rows:
 		case a == nil || a.Kind != Rewrite:
 			facts.Files++
 		default:

@@ -66,6 +66,20 @@ type taking struct {
 	held map[string]bool // placed files that what was written since names
 }
 
+// besideAnother says that a file belongs to a database which the run took away too, and that there is another one in its place: with the log of
+// the one before it would be read wrongly. The database goes first, and comes back last.
+func (j *Journal) besideAnother(r *Run, s *Step) (bool, error) {
+	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
+		database, ok := strings.CutSuffix(s.Path, suffix)
+		if !ok || !slices.ContainsFunc(r.Steps, func(o Step) bool { return o.Path == database && o.Kind == Remove && o.Skipped == "" }) {
+			continue
+		}
+		now, err := j.fs.Lstat(database)
+		return err == nil && now.Type != Absent && !slices.ContainsFunc(r.Steps, func(o Step) bool { return o.Path == database && now.alike(o.Before) }), err
+	}
+	return false, nil
+}
+
 // placed are the files of earlier steps that what this one writes may name, and whether they are not as the run left them.
 func (j *Journal) placed(r *Run, i int) (map[string]bool, error) {
 	placed := map[string]bool{}
@@ -216,6 +230,11 @@ func (j *Journal) back(r *Run, i int, how taking) (o Outcome, err error) {
 				return o, nil
 			}
 			return conflict("something else has its name")
+		}
+		if other, err := j.besideAnother(r, s); err != nil {
+			return o, err
+		} else if other {
+			return conflict("its database is another one by now, which would be spoilt by it")
 		}
 		if s.Before.Type == Link {
 			return act(func() error { return j.relink(s, s.Temp, s.Path) })
