@@ -76,6 +76,9 @@ func listCronRuns(ctx context.Context, c *Call) error {
 	job := c.Arg(0)
 	h, failed := store.CronRuns(ctx, cfg.StateDir, job)
 	if failed != nil && len(h.Runs) == 0 {
+		if c.Bool("prune") {
+			return changeError(failed, nil)
+		}
 		return failed
 	}
 	if job != "" && len(h.Runs) == 0 && h.Names[job] == "" {
@@ -231,7 +234,7 @@ func printRuns(p *span.Printer, h *store.CronHistory, shown []store.CronRun, tal
 // pruneRuns takes out what is beyond keep of each job.
 func (c *Call) pruneRuns(ctx context.Context, cfg *config.Config, h *store.CronHistory, keep int, failed error) error {
 	if failed != nil {
-		return failed
+		return changeError(failed, nil)
 	}
 	if cfg.Broken {
 		return Refusef("the configuration cannot be read, so what cron.runLog.keepLines says is unknown; nothing was changed")
@@ -246,7 +249,7 @@ func (c *Call) pruneRuns(ctx context.Context, cfg *config.Config, h *store.CronH
 		w := &maintenance.Worker{Config: cfg, Machine: lock.Local(), Now: c.Now, Wait: patience, Command: c.line(), Hold: hold}
 		r, err := w.PruneRuns(ctx, h.Path, over)
 		if err != nil {
-			return changeError(upkeepError(err), nil)
+			return changeError(err, nil)
 		}
 		run = r.ID
 	}

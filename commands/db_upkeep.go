@@ -160,6 +160,8 @@ func upkeepError(err error) error {
 	switch {
 	case errors.Is(err, gateway.ErrOwned):
 		return Busyf("%w", err)
+	case errors.Is(err, sqlfile.ErrBusy):
+		return Busyf("%w; nothing that it holds was changed", heldBy(err))
 	case errors.As(err, &unsound):
 		return &Error{Exit: ExitRefused, Code: "damaged", Err: fmt.Errorf("%w; nothing was changed", err)}
 	case errors.Is(err, journal.ErrRefused):

@@ -180,7 +180,7 @@ func (m mending) text(c *Call) {
 	}
 	for _, x := range m.all {
 		if x.Err != nil {
-			c.Warnf("%s: %v", or(x.Store, m.cfg.StateDir), x.Err)
+			c.Warnf("%s: %v", or(x.Store, m.cfg.StateDir), heldBy(x.Err))
 		}
 	}
 	if len(lines) > 0 {
@@ -257,7 +257,7 @@ func (m mending) print(p *span.Printer) error {
 		optional(p, "agentId", x.Agent)
 		optional(p, "storePath", x.Store)
 		if x.Err != nil {
-			p.Key("error").String(x.Err.Error())
+			p.Key("error").String(heldBy(x.Err).Error())
 		}
 		if x.Done != nil && x.Done.Plan != nil {
 			planMembers(p, x.Done, 0)

@@ -87,7 +87,7 @@ func storeError(s *store.Sessions, err error) error {
 	case errors.As(err, &damage):
 		return damaged(damage.Path, map[string]any{"byte": damage.Offset, "size": damage.Size, "reason": damage.Reason})
 	case errors.Is(err, sqlfile.ErrBusy):
-		return Busyf("agent %s: %w", s.Agent, err)
+		return Busyf("agent %s: %w", s.Agent, heldBy(err))
 	case errors.As(err, &database) && (errors.Is(err, sqlfile.ErrCorrupt) || errors.Is(err, sqlfile.ErrNotDatabase)):
 		return damaged(database.Path, map[string]any{"reason": database.Error()})
 	}

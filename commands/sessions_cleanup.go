@@ -274,6 +274,7 @@ const untouched = "transcripts beside it are untouched, oc sessions --history li
 // changeError gives a change that was not made its exit status, and says what is changed all the same.
 func changeError(err error, d *maintenance.Done) error {
 	state := "nothing was changed"
+	err = heldBy(err)
 	switch {
 	case d.Halfway():
 		state = fmt.Sprintf("run %s was begun, and the next change finishes it", d.Run.ID)

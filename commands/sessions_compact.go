@@ -106,7 +106,7 @@ func compactSession(ctx context.Context, c *Call) error {
 	i := slices.IndexFunc(x.from.Rows, func(r store.Row) bool { return r.Key == x.keys[0] })
 	x.row = &x.from.Rows[i]
 	if x.of, err = x.row.Conversation(ctx); err != nil {
-		return storeError(x.from, err)
+		return changeError(storeError(x.from, err), nil)
 	}
 	if x.of.Missing || x.of.Reason != store.Current || !x.sqlite() && !x.of.Plain() {
 		return Failf("the transcript of %s is not there, so there is nothing to compact; oc sessions trace %s says where it went", x.row.Key, x.row.Key)
@@ -129,7 +129,7 @@ func compactSession(ctx context.Context, c *Call) error {
 	case errors.Is(err, store.ErrOldVersion), errors.Is(err, compaction.ErrNoHeader):
 		return &Error{Exit: ExitRefused, Err: fmt.Errorf("the transcript %s is not compacted: %w; nothing was changed", x.of.Path, err)}
 	case err != nil:
-		return Failf("the transcript of %s cannot be read: %w; nothing was changed", x.row.Key, err)
+		return changeError(fmt.Errorf("the transcript of %s cannot be read: %w", x.row.Key, err), nil)
 	case x.why != "":
 		return c.reportCompact(ctx, x, dry)
 	}

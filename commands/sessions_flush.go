@@ -89,7 +89,7 @@ func flushSession(ctx context.Context, c *Call) error {
 	x.row = &x.from.Rows[slices.IndexFunc(x.from.Rows, func(r store.Row) bool { return r.Key == x.keys[0] })]
 	of, err := x.row.Conversation(ctx)
 	if err != nil {
-		return storeError(x.from, err)
+		return changeError(storeError(x.from, err), nil)
 	}
 	if of.Missing || of.Reason != store.Current || !of.Plain() {
 		return Failf("the transcript of %s is not there, so there is nothing to remember; oc sessions trace %s says where it went", x.row.Key, x.row.Key)

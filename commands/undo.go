@@ -14,6 +14,7 @@ import (
 	"oc/maintenance/journal"
 	"oc/store/lock"
 	"oc/store/span"
+	"oc/store/sqlfile"
 )
 
 func undo() *Command {
@@ -307,9 +308,14 @@ func (c *Call) takeBack(ctx context.Context, closed []journal.Recovery, runs []m
 // undoError gives what was not taken back its exit status.
 func undoError(err error) error {
 	exit := ExitFailed
+	var quarantined *maintenance.Quarantined
 	switch {
 	case errors.Is(err, context.Canceled):
 		exit = ExitInterrupted
+	case errors.Is(err, sqlfile.ErrBusy):
+		exit, err = ExitBusy, fmt.Errorf("%w; give oc undo again then", heldBy(err))
+	case errors.As(err, &quarantined), errors.Is(err, sqlfile.ErrCorrupt), errors.Is(err, sqlfile.ErrNotDatabase):
+		exit = ExitRefused
 	case errors.Is(err, lock.ErrBusy), errors.Is(err, journal.ErrChanged), errors.Is(err, journal.ErrUnfinished):
 		exit = ExitBusy
 	case errors.Is(err, journal.ErrRefused):

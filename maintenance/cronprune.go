@@ -15,7 +15,7 @@ import (
 // transaction and as a run that can be taken back. What hangs on a task goes with it, as in OpenClaw 2026.9.6. The run is
 // nil where there is nothing to do.
 //
-// Hold should be set. The error is that of a newer schema, which is journal.ErrRefused, journal.ErrChanged where a row is
+// Hold should be set. The error is a *Quarantined, that of a newer schema, which is journal.ErrRefused, journal.ErrChanged where a row is
 // not as it was listed, a *sqlfile.Error, lock.ErrBusy or Hold's; all is then as before.
 func (w *Worker) PruneRuns(ctx context.Context, path string, over []store.CronRun) (r *journal.Run, failed error) {
 	if len(over) == 0 {
@@ -26,6 +26,11 @@ func (w *Worker) PruneRuns(ctx context.Context, path string, over []store.CronRu
 		return nil, err
 	}
 	defer func() { failed = errors.Join(failed, release()) }()
+	if why, err := store.Quarantine(ctx, w.Config.StateDir, path); err != nil {
+		return nil, err
+	} else if why != "" {
+		return nil, &Quarantined{path, why}
+	}
 	if err := changeable(ctx, path); err != nil {
 		return nil, err
 	}

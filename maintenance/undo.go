@@ -3,9 +3,11 @@ package maintenance
 import (
 	"cmp"
 	"context"
+	"path/filepath"
 	"slices"
 
 	"oc/maintenance/journal"
+	"oc/store"
 )
 
 // A Past is a run and the journal that keeps it.
@@ -110,8 +112,16 @@ func Last(all []Past, fits func(*Past) bool) []Past {
 	return last
 }
 
-// Undo takes a run back. What has changed since is left and said.
+// Undo takes a run back. What has changed since is left and said. A database in
+// quarantine is left alone: the error is a *Quarantined.
 func (p *Past) Undo(ctx context.Context, dry bool) (*journal.Run, []journal.Outcome, error) {
+	if filepath.Ext(p.Facts.Store) == ".sqlite" {
+		if why, err := store.Quarantine(ctx, p.Home, p.Facts.Store); err != nil {
+			return nil, nil, err
+		} else if why != "" {
+			return nil, nil, &Quarantined{p.Facts.Store, why}
+		}
+	}
 	if !dry {
 		if _, err := p.Journal.Recover(ctx); err != nil {
 			return nil, nil, err

@@ -99,6 +99,26 @@ func SQLiteWriter(path string) (pid int) {
 	return 0
 }
 
+// SQLiteUser is another process that has the SQLite file at path in use, be it
+// for reading; 0 where none can be seen. It opens nothing.
+func SQLiteUser(path string) (pid int) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	for _, suffix := range []string{"", "-shm"} {
+		info, err := os.Stat(path + suffix)
+		if err != nil {
+			continue
+		}
+		for _, l := range locks(info.Sys().(*syscall.Stat_t).Ino) {
+			if l.pid != os.Getpid() {
+				return l.pid
+			}
+		}
+	}
+	return 0
+}
+
 // held is one line of /proc/locks.
 type held struct {
 	pid         int

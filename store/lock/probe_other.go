@@ -18,3 +18,6 @@ func ProbeSQLite(path string) Probe {
 
 // SQLiteWriter is not told here.
 func SQLiteWriter(string) (pid int) { return 0 }
+
+// SQLiteUser is not told here.
+func SQLiteUser(string) (pid int) { return 0 }
