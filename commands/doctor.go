@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"oc/commands/term"
 	"oc/config"
@@ -90,6 +91,8 @@ func runDoctor(ctx context.Context, c *Call) error {
 		defer bar.Done()
 		return runFix(ctx, c, cfg, o)
 	}
+	// What is read is thrown away and little is kept: a heap of half the room costs no time.
+	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	report, err := doctor.Examine(ctx, o)
 	bar.Done()
 	if err != nil {

@@ -72,7 +72,7 @@ type Corpus struct {
 // ReadCorpus lists the transcripts of stores and of their other eras. It reads
 // directories and the tables of databases, no transcript.
 func ReadCorpus(ctx context.Context, c *config.Config, opened []*Sessions) *Corpus {
-	b := gatherer{config: c, paths: map[string]bool{}}
+	b := gatherer{config: c, paths: map[string]bool{}, dirs: map[string]directory{}, plain: map[string]*jsonfile.Item{}}
 	for _, s := range opened {
 		b.stores(ctx, s)
 	}
@@ -102,8 +102,10 @@ func ReadCorpus(ctx context.Context, c *config.Config, opened []*Sessions) *Corp
 type gatherer struct {
 	Corpus
 	config  *config.Config
-	paths   map[string]bool   // files and directories that were looked at
-	imports map[string]string // base names of files put away -> session key
+	paths   map[string]bool // files and directories that were looked at
+	dirs    map[string]directory
+	plain   map[string]*jsonfile.Item // files in those that are no links
+	imports map[string]string         // base names of files put away -> session key
 }
 
 // stores adds a store and the one of its other era.
@@ -117,8 +119,49 @@ func (b *gatherer) stores(ctx context.Context, s *Sessions) {
 	}
 }
 
+// A directory is one that was listed.
+type directory struct {
+	items    []jsonfile.Item
+	problems []error
+	real     string // without links; "" where that is not known
+}
+
+// list lists the directory of a store, once.
+func (b *gatherer) list(s *Sessions) directory {
+	dir := s.Dir()
+	if d, ok := b.dirs[dir]; ok {
+		return d
+	}
+	var d directory
+	d.items, d.problems = jsonfile.List(dir, filepath.Base(s.Place().Store))
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		d.real = real
+	}
+	for i := range d.items {
+		if it := &d.items[i]; !it.Link && filepath.Dir(it.Path) == dir {
+			b.plain[it.Path] = it
+		}
+	}
+	b.dirs[dir] = d
+	return d
+}
+
+// real is the path of a file without links; "" where that is not known. To
+// follow them is to look at every directory on the way: not for each of
+// thousands of files that lie in one.
+func (b *gatherer) real(path string) string {
+	if d := b.dirs[filepath.Dir(path)]; d.real != "" && b.plain[path] != nil {
+		return filepath.Join(d.real, filepath.Base(path))
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return ""
+	}
+	return real
+}
+
 func (b *gatherer) file(v *Volume) {
-	if real, err := filepath.EvalSymlinks(v.Path); err == nil && real != v.Path {
+	if real := b.real(v.Path); real != "" && real != v.Path {
 		if b.paths[real] {
 			return
 		}
@@ -132,16 +175,22 @@ func (b *gatherer) file(v *Volume) {
 
 // rows adds the transcripts that rows of files name, wherever they lie.
 func (b *gatherer) rows(s *Sessions) {
+	b.list(s)
+	place := s.Place()
 	for i := range s.Rows {
 		r := &s.Rows[i]
-		at, info, missing := r.Transcript()
-		if missing {
-			continue
+		v := &Volume{Conversation: Conversation{Key: r.Key, ID: r.ID(), Reason: Current}, Agent: s.Agent, Era: FileEra, Row: r}
+		if best := place.Candidates(&r.Entry); len(best) > 0 && b.plain[best[0].Path] != nil { // it was looked at with the directory
+			it := b.plain[best[0].Path]
+			v.Path, v.Bytes, v.At = it.Path, it.Size, it.ModTime
+		} else {
+			at, info, missing := r.Transcript()
+			if missing {
+				continue
+			}
+			v.Path, v.Bytes, v.At = at.Path, info.Size(), info.ModTime()
 		}
-		b.file(&Volume{
-			Conversation: Conversation{Key: r.Key, ID: r.ID(), Reason: Current, Path: at.Path, Bytes: info.Size(), At: info.ModTime()},
-			Agent:        s.Agent, Era: FileEra, Row: r,
-		})
+		b.file(v)
 	}
 }
 
@@ -231,9 +280,9 @@ func (b *gatherer) directory(s *Sessions) {
 		return
 	}
 	b.paths[dir] = true
-	items, problems := jsonfile.List(dir, filepath.Base(s.Place().Store))
-	b.Problems = append(b.Problems, problems...)
-	for _, it := range items {
+	listed := b.list(s)
+	b.Problems = append(b.Problems, listed.problems...)
+	for _, it := range listed.items {
 		v := &Volume{
 			Conversation: Conversation{ID: it.Session, Reason: it.Reason, Path: it.Path, At: it.ModTime, Bytes: it.Size},
 			Agent:        s.Agent, Era: FileEra, rank: rankArchive,

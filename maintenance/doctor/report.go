@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"slices"
 
 	"oc/store"
@@ -42,13 +41,25 @@ func (r *Report) Count(word string) (n int) {
 func (r *Report) Healthy() bool { return r.Count(string(Error)) == 0 && r.Count(string(Warn)) == 0 }
 
 // sort orders the findings, the worst first; those of one check stay in the
-// order in which they were found.
+// order in which they were found. There may be very many of them, and each is
+// large: their places are sorted, then each is moved once.
 func (r *Report) sort() {
-	order := map[Code]int{}
+	order := map[Code]uint64{}
 	for i, c := range Checks() {
-		order[c.Code] = i
+		order[c.Code] = uint64(i)
 	}
-	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Severity.rank(), b.Severity.rank()), cmp.Compare(order[a.Code], order[b.Code]))
-	})
+	from := make([]uint64, len(r.Findings)) // severity, check, and where it stands
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		from[i] = uint64(f.Severity.rank())<<48 | order[f.Code]<<32 | uint64(i)
+	}
+	slices.Sort(from)
+	for i := range from {
+		held, to := r.Findings[i], i
+		for at := int(uint32(from[i])); at != i; at = int(uint32(from[to])) {
+			r.Findings[to], from[to] = r.Findings[at], uint64(to)
+			to = at
+		}
+		r.Findings[to], from[to] = held, uint64(to)
+	}
 }

@@ -200,6 +200,8 @@ func (x *exam) transcripts(s *site) {
 	jobs := x.jobs(s)
 	var next, done atomic.Int64
 	var wait sync.WaitGroup
+	var mu sync.Mutex
+	told, read := 0, make([]bool, len(jobs))
 	for range max(1, min(runtime.GOMAXPROCS(0), len(jobs))) {
 		wait.Go(func() {
 			var d desk
@@ -212,27 +214,33 @@ func (x *exam) transcripts(s *site) {
 				if n := done.Add(jobs[i].size); x.Progress != nil {
 					x.Progress(n, x.report.Size.Bytes)
 				}
+				mu.Lock() // they are told in their order, each as soon as it can be
+				for read[i] = true; told < len(jobs) && read[told]; told++ {
+					x.done(s, &jobs[told])
+				}
+				mu.Unlock()
 			}
 		})
 	}
 	wait.Wait()
-	for i := range jobs {
-		j := &jobs[i]
-		x.tell(j)
-		if j.part {
-			x.report.Partly.Transcripts++
-			x.report.Partly.Bytes += j.size
-		}
-		x.aboutRow(j)
-		switch {
-		case s.database == nil:
-			s.learn(j)
-		case s.beside != nil:
-			s.beside.learn(j)
-		}
-	}
 	if x.looksFor(SharedPrefix) {
 		x.prefixes(s, jobs)
+	}
+}
+
+// done takes over what has come of a job.
+func (x *exam) done(s *site, j *job) {
+	x.tell(j)
+	if j.part {
+		x.report.Partly.Transcripts++
+		x.report.Partly.Bytes += j.size
+	}
+	x.aboutRow(j)
+	switch {
+	case s.database == nil:
+		s.learn(j)
+	case s.beside != nil:
+		s.beside.learn(j)
 	}
 }
 
@@ -247,7 +255,8 @@ func (s *site) learn(j *job) {
 	s.seen[j.key] = &seen{prompt: j.look.prompt, cost: j.look.cost, priced: j.look.priced, part: j.part}
 }
 
-// tell adds the findings of a job.
+// tell adds the findings of a job, which then has none: of a state where much
+// is wrong they are what takes the memory.
 func (x *exam) tell(j *job) {
 	for _, f := range j.findings {
 		x.find(f)
@@ -257,6 +266,7 @@ func (x *exam) tell(j *job) {
 			x.more(code, j.path, n-most)
 		}
 	}
+	j.findings, j.counts = nil, nil
 }
 
 // more notes on the last finding of a file and code how many are not listed.
