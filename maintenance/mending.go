@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"oc/store/jsonfile"
@@ -75,8 +76,18 @@ func (m *Mending) Put(key string, val []byte, rule Rule, reason string) {
 	m.d.puts = append(m.d.puts, Action{Kind: PutRow, Key: key, Rule: rule, Reason: reason, Bytes: int64(len(val)), Value: val, Applies: true, file: -1})
 }
 
-// Retire takes a row out of the store, because others have all that it says.
+// Retire takes a row out of the store, because others have all that it says,
+// what was changed of it in this plan too.
 func (m *Mending) Retire(key string, rule Rule, reason string) {
+	if i, ok := m.puts[key]; ok {
+		m.d.puts = slices.Delete(m.d.puts, i, i+1)
+		delete(m.puts, key)
+		for k, j := range m.puts {
+			if j > i {
+				m.puts[k] = j - 1
+			}
+		}
+	}
 	if i, ok := m.d.s.byKey[key]; ok && m.d.gone[i] == "" {
 		m.d.dropFor(i, rule, reason)
 	}

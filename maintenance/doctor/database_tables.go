@@ -58,8 +58,7 @@ var tableFamily = Family{
 		{
 			Code: Code(agentdb.NoWindow), Severity: Warn, Remedy: ByHand,
 			Says:    "a session's conversation is not in its database",
-			Matters: "The session cannot be read; the next message may fail.",
-			Command: "oc sessions trace KEY looks where it went; oc sessions reset KEY begins anew",
+			Matters: "The session cannot be read; the next message may fail. oc sessions trace KEY looks where its conversation went.",
 		},
 		{
 			Code: Code(agentdb.NoNode), Severity: Warn, Remedy: ByHand,
@@ -136,6 +135,9 @@ func (x *exam) tables(s *site) {
 	for _, f := range flaws {
 		out := Finding{Code: Code(f.Fault), Subject: s.at(f.File), Evidence: f.Said}
 		out.Key, out.ID = f.Key, f.ID
+		if f.Fault == agentdb.NoNode {
+			out.Command = fmt.Sprintf("oc sessions history %s reads it, oc sessions export %s takes it out", f.ID, f.ID)
+		}
 		if !strict && x.checks[out.Code].Severity == Error && x.checks[out.Code].Matters == refusesAll {
 			out.Severity = Warn
 		}

@@ -22,6 +22,12 @@ const (
 // tables is a state in the SQLite era: two sessions, one of them with an earlier conversation, and an archive.
 func tables(t *testing.T) (dir, db string) {
 	t.Helper()
+	return tablesOf(t, 23)
+}
+
+// tablesOf is the same with one of the schemas that oc changes.
+func tablesOf(t *testing.T, schema int) (dir, db string) {
+	t.Helper()
 	dir = t.TempDir()
 	at := fixtures.Now - 2*fixtures.Day
 	talk := func(id string) *fixtures.Transcript {
@@ -29,7 +35,7 @@ func tables(t *testing.T) (dir, db string) {
 	}
 	a, b := talk(fixtures.IDOf(tableKey)), talk(fixtures.IDOf(tableKey2))
 	s := fixtures.State{Agents: []fixtures.Agent{{
-		ID: "main", Era: fixtures.SQLiteEra,
+		ID: "main", Era: fixtures.SQLiteEra, Schema: schema,
 		Sessions: []fixtures.Session{
 			{Key: tableKey, Updated: a.Last(), Talk: a, Entry: `{"label":"Gate"}`},
 			{Key: tableKey2, Updated: b.Last(), Talk: b, Past: []*fixtures.Transcript{talk(fixtures.IDOf("before"))}},

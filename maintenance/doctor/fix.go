@@ -43,7 +43,7 @@ func fixOf(c Code) fix {
 		return fix{Preview, (*repair).endRun}
 	case Code(agentdb.RowDoubted), Code(agentdb.BrokenIndex), Code(agentdb.OrphanIndex):
 		return fix{Safe, nil} // see mendDatabase
-	case Code(agentdb.ColumnsDiffer), Code(agentdb.LineageDiffers):
+	case Code(agentdb.ColumnsDiffer), Code(agentdb.LineageDiffers), Code(agentdb.NoWindow):
 		return fix{Preview, nil}
 	case UnlinkedHistory:
 		return fix{Preview, (*repair).adopt}
@@ -210,7 +210,10 @@ func mend(ctx context.Context, o Options, t *store.Target, w *maintenance.Worker
 			return nil, err
 		}
 		out.Findings, out.Left = nil, nil
-		for _, f := range r.x.report.Findings {
+		// Keys change last: what is found of a row is found by the key that it has.
+		all := slices.Clone(r.x.report.Findings)
+		slices.SortStableFunc(all, func(a, b Finding) int { return last(a) - last(b) })
+		for _, f := range all {
 			if f.Remedy != Safe && f.Remedy != Preview || rowsFix(f.Code) && r.s != nil && r.s.database != nil {
 				continue
 			}
@@ -257,6 +260,14 @@ func mend(ctx context.Context, o Options, t *store.Target, w *maintenance.Worker
 		return nil
 	}
 	return out
+}
+
+// last is 1 for what is mended after all else.
+func last(f Finding) int {
+	if f.Code == KeyAlias {
+		return 1
+	}
+	return 0
 }
 
 // unfit tells whether a store is one that is not to be changed, which does not

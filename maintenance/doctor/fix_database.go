@@ -154,6 +154,8 @@ func (r *databaseRepair) take(to *agentdb.Writer, f Finding) error {
 		a.Reason = "it is marked as looked at: " + strings.Join(f.Evidence, "; ")
 	case agentdb.ColumnsDiffer, agentdb.LineageDiffers:
 		a.Reason = "its columns follow its JSON: " + strings.Join(f.Evidence, "; ")
+	case agentdb.NoWindow:
+		a.Reason = "its conversation begins anew, empty: " + strings.Join(f.Evidence, "; ")
 	case agentdb.BrokenIndex:
 		a.Kind, a.Key, a.Reason = maintenance.Remake, or(f.Key, f.ID), "OpenClaw makes it anew when it opens the database: "+strings.Join(f.Evidence, "; ")
 	case agentdb.OrphanIndex:

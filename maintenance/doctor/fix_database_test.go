@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,6 +81,10 @@ var harms = []struct {
 		"INSERT INTO session_transcript_fts(rowid,text,session_id,message_id,role,timestamp) VALUES(9001,'ghostly words','nobody','m1','user','1')",
 		"INSERT INTO session_transcript_fts_rows(id,session_id,message_id) VALUES(9001,'nobody','m1')",
 	}, "the conversation is gone"},
+	{"no window", Code(agentdb.NoWindow), []string{
+		"PRAGMA foreign_keys=ON", "DELETE FROM session_windows WHERE session_id='" + fixtures.IDOf(tableKey2) + "'", "UPDATE session_nodes SET entry_valid=1",
+		"DELETE FROM session_transcript_fts_rows WHERE session_id='" + fixtures.IDOf(tableKey2) + "'",
+	}, "its conversation begins anew, empty"},
 	{"dead", RunDead, []string{
 		"UPDATE session_nodes SET entry_json=json_set(entry_json,'$.status','running','$.startedAt'," + fmt.Sprint(fixtures.Now-2*fixtures.Day) + "), status='running' WHERE session_key='" + tableKey + "'",
 		"UPDATE session_windows SET status='running' WHERE session_id='" + fixtures.IDOf(tableKey) + "'",
@@ -87,12 +92,19 @@ var harms = []struct {
 	}, "its run is dead"},
 }
 
-// Each fix in a database mends what was found, leaves all that anybody said, is not found again, and undo brings every row of every table back.
+// suited are the statements that a schema knows: 19 has no table of what the text index holds.
+func suited(all []string, schema int) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return schema < 23 && strings.Contains(s, "session_transcript_fts") })
+}
+
+// Each fix in a database, of both schemas that oc changes, mends what was found, leaves all that anybody said, is not found again, and undo brings every row of every table back.
 func TestFixDatabase(t *testing.T) {
-	for _, h := range harms {
-		t.Run(h.name, func(t *testing.T) {
-			dir, db := tables(t)
-			if err := fixtures.Alter(db, h.sql...); err != nil {
+	for i := range 2 * len(harms) {
+		h, schema := harms[i/2], []int{23, 19}[i%2]
+		t.Run(fmt.Sprint(h.name, " ", schema), func(t *testing.T) {
+			dir, db := tablesOf(t, schema)
+			undoes(h.code)
+			if err := fixtures.Alter(db, suited(h.sql, schema)...); err != nil {
 				t.Fatal(err)
 			}
 			before := held(t, db)
@@ -137,18 +149,26 @@ func TestFixDatabase(t *testing.T) {
 
 // Killed at every operation, and with an error at every fourth and at every second statement, a fix is done or not, and undo brings all of it back.
 func TestFixDatabaseFaults(t *testing.T) {
-	dir, db := tables(t)
+	for _, schema := range []int{23, 19} {
+		t.Run(fmt.Sprint(schema), func(t *testing.T) { databaseFaults(t, schema) })
+	}
+}
+
+func databaseFaults(t *testing.T, schema int) {
+	dir, db := tablesOf(t, schema)
 	var codes []Code
 	for _, h := range harms {
-		if err := fixtures.Alter(db, h.sql...); err != nil {
+		if err := fixtures.Alter(db, suited(h.sql, schema)...); err != nil {
 			t.Fatal(err)
 		}
 		codes = append(codes, h.code)
+		survives(h.code)
 	}
 	if err := fixtures.Alter(db, "UPDATE session_nodes SET entry_valid=-1 WHERE session_key='"+tableKey2+"'"); err != nil {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
+	step := map[int]int{23: 1, 19: 3}[schema] // what differs of the older one are columns
 	before := held(t, db)
 	count := &journal.Faults{FS: quick{journal.OS()}}
 	o, w := ward(t, dir, count)
@@ -172,7 +192,7 @@ func TestFixDatabaseFaults(t *testing.T) {
 			t.Fatalf("%s, after the undo:\n%s", what, cmp.Diff(before, held(t, db)))
 		}
 	}
-	for n := 1; n <= total; n++ {
+	for n := 1; n <= total; n += step {
 		for _, fault := range []error{nil, syscall.EIO} {
 			if fault != nil && n%4 != 0 {
 				continue
@@ -194,7 +214,7 @@ func TestFixDatabaseFaults(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	for n := 1; n <= statements; n += 2 {
+	for n := 1; n <= statements; n += 2 * step {
 		at := 0
 		o, w := ward(t, dir, nil)
 		all, err := Fix(sqlfile.Breaking(ctx, func(string) error {

@@ -95,10 +95,10 @@ func (r *repair) merge(f Finding) error {
 		val []byte
 	}
 	var owns []own
-	val := last.Val
+	val := r.m.Value(last.Key)
 	for _, x := range others {
 		if x.ID == "" || x.ID == last.ID {
-			for _, m := range x.Members() {
+			for _, m := range span.Members(r.m.Value(x.Key)) {
 				if span.Member(val, m.Name) == nil {
 					val = row.Edit(val, row.Change{Name: m.Name, Val: m.Val})
 				}
@@ -109,7 +109,7 @@ func (r *repair) merge(f Finding) error {
 		if r.m.Value(its) != nil {
 			return fmt.Errorf("the conversation of %s needs the key %s, which is in use", x.Key, its)
 		}
-		kept := x.Val
+		kept := r.m.Value(x.Key)
 		if a, ok := x.Text(row.Label); ok {
 			if b, _ := last.Text(row.Label); a == b { // only one session has a label
 				kept = row.Edit(kept, row.Change{Name: row.Label.String()})

@@ -233,3 +233,22 @@ func TestFixRowsOutside(t *testing.T) {
 		}
 	}
 }
+
+// A row whose key goes keeps what the same plan mends of it.
+func TestFixAliasOfAMendedRow(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	index := fixtures.Store(state, "main")
+	a, b := fixtures.IDOf("a"), fixtures.IDOf("b")
+	put(t, index, fmt.Sprintf(`{
+  "agent:main:explicit:one": {"sessionId": %q, "updatedAt": 1789996400000},
+  "Agent:main:explicit:one": {"sessionId": %q, "updatedAt": 1789996460000, "sessionFile": "gone.jsonl", "status": "running", "startedAt": 1789000000000}
+}`, a, b))
+	for _, id := range []string{a, b} {
+		put(t, filepath.Join(filepath.Dir(index), id+".jsonl"), strings.Replace(lines(six()...), `"id":"t1"`, `"id":"`+id+`"`, 1))
+	}
+	heal(t, state, KeyAlias, TranscriptMisplaced, RunDead)
+	rows := doneTo(t, state, KeyAlias, TranscriptMisplaced, RunDead)
+	if r := rows["agent:main:explicit:one"]; len(rows) != 2 || !strings.Contains(r, b+".jsonl") || !strings.Contains(r, `"failed"`) || !strings.Contains(rows["agent:main:explicit:"+a], a) {
+		t.Errorf("%v", rows)
+	}
+}

@@ -182,6 +182,7 @@ func back(t *testing.T, state string) {
 func heal(t *testing.T, state string, codes ...Code) []Mended {
 	t.Helper()
 	ctx := context.Background()
+	undoes(codes...)
 	aged(t, state)
 	before, messages := shown(t, state), spoken(t, state)
 	found := codesOf(examined(t, state), codes)
@@ -278,6 +279,7 @@ func timeless(lines []string) []string {
 func suffer(t *testing.T, state string, codes ...Code) {
 	t.Helper()
 	ctx := context.Background()
+	survives(codes...)
 	aged(t, state)
 	before, messages := timeless(shown(t, state)), spoken(t, state)
 	found := codesOf(examined(t, state), codes)

@@ -15,7 +15,7 @@ var ErrGone = errors.New("it is not there any more")
 // Mends tells whether Mend mends a fault.
 func (f Fault) Mends() bool {
 	switch f {
-	case RowDoubted, ColumnsDiffer, LineageDiffers, OrphanIndex, BrokenIndex:
+	case RowDoubted, ColumnsDiffer, LineageDiffers, NoWindow, OrphanIndex, BrokenIndex:
 		return true
 	}
 	return false
@@ -42,7 +42,29 @@ func (w *Writer) Mendable(f *Flaw) error {
 	if err == nil {
 		_, err = nodeColumns(&e)
 	}
+	if err == nil && f.Fault == NoWindow {
+		err = w.windowable(&e)
+	}
 	return err
+}
+
+// windowable says why a row gets no window: something of its conversation is there and refers to the window that is not, so that the new one
+// could not be taken back.
+func (w *Writer) windowable(e *row.Entry) error {
+	if _, err := windowColumns(e); err != nil {
+		return err
+	}
+	id, _ := e.Text(row.SessionID)
+	for _, table := range []string{"transcript_events", "session_transcript_active_events", "session_transcript_index_state"} {
+		n, _, err := w.db.tx.Int("SELECT count(*) FROM "+table+" WHERE session_id = ?1", id)
+		if err == nil && n > 0 {
+			err = fmt.Errorf("%d rows of %s are of that conversation and refer to the window that is gone: one made anew could not be taken back; oc sessions export %s takes out what is there", n, table, id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sound is a row that OpenClaw reads and that is as it demands.
@@ -58,7 +80,7 @@ func (w *Writer) sound(key string) (row.Entry, error) {
 }
 
 // Mend mends flaws as Audit found them, without changing what anybody said: the JSON of a row is what its columns follow (release 2026.9.6:
-// it is the record, they are for queries), and what is derived of a conversation is taken out or made anew by OpenClaw. The error is ErrGone
+// it is the record, they are for queries), a session without a window gets the empty one that an import gives it, and what is derived of a conversation is taken out or made anew by OpenClaw. The error is ErrGone
 // where a flaw is not there as it was.
 func (w *Writer) Mend(flaws []Flaw) error {
 	there, err := w.db.Audit(false)
@@ -87,6 +109,12 @@ func (w *Writer) mend(f *Flaw) error {
 	case OrphanIndex:
 		_, err := w.db.tx.Exec("DELETE FROM "+f.Table+" WHERE session_id = ?1", f.ID)
 		return err
+	case NoWindow:
+		e, err := w.sound(f.Key)
+		if err != nil {
+			return err
+		}
+		return w.Put(f.Key, e.Val)
 	case RowDoubted, ColumnsDiffer, LineageDiffers:
 		e, err := w.sound(f.Key)
 		if err != nil {
