@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
 	"oc/config"
 	"oc/gateway"
 	"oc/maintenance"
-	"oc/maintenance/journal"
 	"oc/store"
 	"oc/store/row"
 	"oc/store/span"
@@ -104,7 +104,7 @@ func (c *Call) hand(ctx context.Context, conn *gateway.Conn, cfg *config.Config,
 		x := &all[i]
 		x.via = viaGateway
 		if x.sqlite() {
-			x.done, x.err = h.rows(ctx, cfg, v, x)
+			x.done, x.err = h.rows(ctx, cfg, w, v, x)
 		} else {
 			policy := maintenance.Alone()
 			if v.goes {
@@ -193,67 +193,37 @@ func (h *hand) each(ctx context.Context, v verb, x *changed, all []asked) error 
 	return nil
 }
 
-// rows hands over the change of sessions that are in a database. All rows of those that are to be deleted are saved before.
-func (h *hand) rows(ctx context.Context, cfg *config.Config, v verb, x *changed) (*maintenance.Done, error) {
+// rows hands over the change of sessions that are in a database. Their rows are saved before, and those of their transcripts too where they may
+// change.
+func (h *hand) rows(ctx context.Context, cfg *config.Config, w *maintenance.Worker, v verb, x *changed) (*maintenance.Done, error) {
 	d := &maintenance.Done{Plan: &maintenance.Plan{Agent: x.target.Agent, Store: x.from.Path, Now: h.Now()}}
 	var all []asked
 	x.before = idsOf(x.from)
-	was := map[string]string{}
-	for i := range x.from.Rows {
-		r := &x.from.Rows[i]
-		was[r.Key] = string(r.Val)
-	}
 	for _, key := range x.keys {
 		all = append(all, asked{key: key, agent: agentOf(key, x.target.Agent), id: x.before[key], sure: x.before[key]})
 	}
-	w := h.worker(cfg)
-	var spared *journal.Run
-	if v.goes && !h.Bool("purge") {
-		var err error
-		if spared, err = w.Spare(ctx, x.target.Agent, x.from.Path, x.keys); err != nil {
-			return d, fmt.Errorf("save the sessions before the gateway deletes them: %w", err)
-		}
-		d.Run = spared
+	g := maintenance.DatabaseDelegation{Named: maintenance.Written, Call: func(ctx context.Context) error { return h.each(ctx, v, x, all) }}
+	if v.goes || v.rewrites {
+		g.Whole = x.keys
+	} else {
+		g.Rows = x.keys
 	}
-	err := h.each(ctx, v, x, all)
-	if unsettled(err) {
+	err := w.DelegateRows(ctx, d, x.from, g)
+	if d.Handed == nil {
 		return d, err
+	}
+	for _, path := range x.archived {
+		if _, e := os.Lstat(path); e != nil {
+			h.Warnf("the gateway names the archive %s, which is not there: what was deleted is in the database, or gone", path)
+		} else if !slices.ContainsFunc(d.Handed.Archives, func(known string) bool { return maintenance.SameStore(known, path) }) {
+			d.Handed.Archives = append(d.Handed.Archives, path)
+		}
 	}
 	after, e := store.Open(context.WithoutCancel(ctx), cfg, x.target)
 	if e != nil {
 		return d, errors.Join(err, storeError(after, e))
 	}
 	x.after = idsOf(after)
-	g := &maintenance.Handed{Before: len(x.from.Rows), After: len(after.Rows), Archives: x.archived}
-	is := map[string]string{}
-	for i := range after.Rows {
-		is[after.Rows[i].Key] = string(after.Rows[i].Val)
-	}
-	for key, val := range was {
-		named := false
-		for _, k := range x.keys {
-			named = named || k == key
-		}
-		now, there := is[key]
-		switch {
-		case !there:
-			g.Dropped = append(g.Dropped, key)
-			if !named {
-				g.Unplanned, g.Unsaved = append(g.Unplanned, maintenance.Unplanned{Key: key}), append(g.Unsaved, key)
-			}
-		case named && now != val:
-			g.Written = append(g.Written, key)
-		case named:
-			g.NotDone = append(g.NotDone, key)
-		}
-	}
-	d.Handed = g
-	if spared != nil && len(g.Dropped) == 0 {
-		d.Run = nil
-		if e := w.Unspare(context.WithoutCancel(ctx), x.from.Path, spared); e != nil {
-			h.Warnf("what was saved of the sessions before stays: %v", e)
-		}
-	}
 	return d, err
 }
 

@@ -10,9 +10,7 @@ import (
 
 	"oc/gateway"
 	"oc/maintenance"
-	"oc/maintenance/journal"
 	"oc/store"
-	"oc/store/row"
 	"oc/store/span"
 )
 
@@ -155,8 +153,8 @@ func (h *hand) take(answer json.RawMessage, err error, x *cleaned) error {
 	return err
 }
 
-// cleanRows has the gateway clean sessions in a database. All rows of the sessions that oc's own plan deletes are saved before; what goes beside
-// them is told by comparing the rows, and is not saved.
+// cleanRows has the gateway clean sessions in a database. All rows of the sessions that oc's own plan deletes are saved before, of those that it puts
+// aside what hangs on the key, and the files that it removes; what goes beside them is told by comparing the rows, and is not saved.
 func (h *hand) cleanRows(ctx context.Context, w *maintenance.Worker, s *store.Sessions, p *maintenance.Policy, x *cleaned) (*maintenance.Done, error) {
 	d, err := h.cleanDatabase(ctx, w.Config, s.Target, s.Path, p, true)
 	if err != nil {
@@ -164,73 +162,17 @@ func (h *hand) cleanRows(ctx context.Context, w *maintenance.Worker, s *store.Se
 	}
 	// Archives get their names from who makes them.
 	d.Plan.Actions = slices.DeleteFunc(d.Plan.Actions, func(a maintenance.Action) bool { return a.Kind == maintenance.Create })
-	var gone []string
+	g := maintenance.DatabaseDelegation{Named: maintenance.PutAside, Call: func(ctx context.Context) error { return h.clean(ctx, d.Snapshot, d.Plan, x) }}
 	for i := range d.Plan.Actions {
-		if a := &d.Plan.Actions[i]; a.Applies && a.Kind == maintenance.DropRow {
-			gone = append(gone, a.Key)
-		}
-	}
-	var spared *journal.Run
-	if len(gone) > 0 && !w.Purge {
-		if spared, err = w.Spare(ctx, s.Agent, s.Path, gone); err != nil {
-			return d, fmt.Errorf("save the sessions before the gateway deletes them: %w", err)
-		}
-		d.Run = spared
-	}
-	called := h.clean(ctx, d.Snapshot, d.Plan, x)
-	if unsettled(called) {
-		return d, called
-	}
-	after, err := store.Open(context.WithoutCancel(ctx), w.Config, s.Target)
-	if err != nil {
-		return d, errors.Join(called, storeError(after, err))
-	}
-	d.Handed = weigh(d.Plan, s, after)
-	if spared != nil && !slices.ContainsFunc(d.Handed.Dropped, func(key string) bool { return slices.Contains(gone, key) }) {
-		d.Run = nil
-		if err := w.Unspare(context.WithoutCancel(ctx), s.Path, spared); err != nil {
-			h.Warnf("what was saved of the sessions before stays: %v", err)
-		}
-	}
-	return d, called
-}
-
-// weigh says what became of the rows of a database that a plan names, and which others are gone.
-func weigh(p *maintenance.Plan, before, after *store.Sessions) *maintenance.Handed {
-	g := &maintenance.Handed{Before: len(before.Rows), After: len(after.Rows)}
-	is := map[string]*store.Row{}
-	for i := range after.Rows {
-		is[after.Rows[i].Key] = &after.Rows[i]
-	}
-	planned := map[string]maintenance.Kind{}
-	for i := range p.Actions {
-		switch a := &p.Actions[i]; {
+		switch a := &d.Plan.Actions[i]; {
 		case !a.Applies:
-		case a.Kind == maintenance.DropRow || a.Kind == maintenance.PutRow:
-			planned[a.Key] = a.Kind
-		case a.Target != "":
-			if _, err := os.Lstat(a.Target); errors.Is(err, os.ErrNotExist) {
-				g.Gone++
-				g.Freed += a.Bytes
-			}
+		case a.Kind == maintenance.DropRow:
+			g.Whole = append(g.Whole, a.Key)
+		case a.Kind == maintenance.PutRow:
+			g.Rows = append(g.Rows, a.Key)
 		}
 	}
-	for i := range before.Rows {
-		key := before.Rows[i].Key
-		now, there := is[key]
-		switch kind := planned[key]; {
-		case !there:
-			g.Dropped = append(g.Dropped, key)
-			if kind != maintenance.DropRow { // what was only to be put aside too
-				g.Unplanned, g.Unsaved = append(g.Unplanned, maintenance.Unplanned{Key: key}), append(g.Unsaved, key)
-			}
-		case kind == maintenance.PutRow && now.IsSet(row.ArchivedAt):
-			g.Written, g.Unsaved = append(g.Written, key), append(g.Unsaved, key)
-		case kind != "":
-			g.NotDone = append(g.NotDone, key)
-		}
-	}
-	return g
+	return d, w.DelegateRows(ctx, d, s, g)
 }
 
 // handedCleanupMembers is OpenClaw's document of a cleanup that a gateway made: its own numbers, but rows as they were counted before and

@@ -1,8 +1,6 @@
 package commands
 
 import (
-	"slices"
-
 	"oc/commands/term"
 	"oc/maintenance"
 	"oc/store/span"
@@ -91,11 +89,6 @@ func (c *Call) remarkHanded(d *maintenance.Done) {
 	h := d.Handed
 	if d.Run == nil {
 		return
-	}
-	for _, key := range h.Written {
-		if slices.Contains(h.Unsaved, key) {
-			c.Notef("%s was put aside where it is; oc undo leaves that, oc sessions restore takes it back", key)
-		}
 	}
 	if h.Gone > h.Covered {
 		c.Notef("%s of what is gone %s not saved, and oc undo does not bring %s back", plural(h.Gone-h.Covered, "file", "files"), map[bool]string{true: "is", false: "are"}[h.Gone-h.Covered == 1], map[bool]string{true: "it", false: "them"}[h.Gone-h.Covered == 1])

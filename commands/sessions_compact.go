@@ -196,7 +196,7 @@ func compactSession(ctx context.Context, c *Call) error {
 // compactVerb is the same as a request to a gateway, which has its own settings and model.
 func (c *Call) compactVerb() verb {
 	lines := int(c.Int("max-lines"))
-	v := verb{past: "compacted", plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+	v := verb{past: "compacted", rewrites: true, plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 		return maintenance.ShortenElsewhere(s, keys[0], lines == 0, c.Now())
 	}, ask: func(k asked) gateway.Request { return gateway.Compact{Key: k.key, Agent: k.agent, MaxLines: lines} }}
 	for _, flag := range []string{"provider", "keep-recent-tokens", "successor", "raw"} {

@@ -30,7 +30,7 @@ func sessionsReset() *Command {
 		Exits: verbExits,
 		Run: func(ctx context.Context, c *Call) error {
 			how := maintenance.Reset{ID: uuid.NewString(), Reason: c.String("reason"), CronRun: c.Bool("cron-run"), Revision: uuid.NewString()}
-			v := verb{past: "reset", unwatches: true, plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+			v := verb{past: "reset", rewrites: true, unwatches: true, plan: func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 				return maintenance.Begin(s, keys[0], how, c.Now())
 			}, rows: func(cfg *config.Config, s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
 				return maintenance.Restart(s, keys[0], how, workspace(cfg, s.Agent), c.Now())

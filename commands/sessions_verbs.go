@@ -30,6 +30,7 @@ type verb struct {
 	// database, with goes, is the plan for all of a database; nil for one that deletes the sessions.
 	database func(d *maintenance.Database, keys []string) (*maintenance.Plan, []journal.Step, error)
 
+	rewrites  bool // transcripts change with the rows
 	unwatches bool // the sessions watch nothing afterwards
 
 	// ask is the request by which a gateway does it to a session; nil where it has none, and closed says why.

@@ -23,7 +23,7 @@ type Attributor interface {
 }
 
 // Save copies what the files of a plan hold, before somebody else changes them: a gateway. Steps are Replace, Remove and RemoveDir, what may
-// become of each file; there are no second names among the copies, because the other may write into a file. The run is Delegated until
+// become of each file, and Rows of a database, which a Keeper names; there are no second names among the copies, because the other may write into a file. The run is Delegated until
 // Settle looks at what became of it. The caller holds the journal's Lock from before Save to after Settle, so that a run which is found
 // Delegated is one whose process has ended.
 //
@@ -36,6 +36,7 @@ func (j *Journal) Save(ctx context.Context, p Plan) (r *Run, err error) {
 		return r, fmt.Errorf("save for the gateway: %w", err)
 	}
 	defer j.remember()()
+	defer j.within(ctx)()
 	release, err := j.Lock(ctx)
 	if err != nil {
 		return r, err
@@ -55,7 +56,9 @@ func (j *Journal) Save(ctx context.Context, p Plan) (r *Run, err error) {
 		if err := j.look(&steps[i]); err != nil {
 			return r, err
 		}
-		steps[i].Temp = tempName(steps[i].final())
+		if steps[i].Kind != Rows {
+			steps[i].Temp = tempName(steps[i].final())
+		}
 	}
 	if err := j.lookFolders(draft, steps); err != nil {
 		return r, err
@@ -64,12 +67,18 @@ func (j *Journal) Save(ctx context.Context, p Plan) (r *Run, err error) {
 	if err != nil {
 		return r, err
 	}
+	place(steps, vaults)
 	if err := j.write(draft); err != nil {
 		return r, j.roomError(err, j.base)
 	}
 	j.copying = true
 	err = j.stage(ctx, draft, steps, vaults)
 	j.copying = false
+	for i := range steps {
+		if err == nil && steps[i].Kind == Rows {
+			err = j.keepRows(draft, &steps[i])
+		}
+	}
 	if err == nil {
 		draft.State, draft.Steps = Delegated, steps
 		err = j.roomError(j.write(draft), j.base)
@@ -86,6 +95,7 @@ func (j *Journal) Save(ctx context.Context, p Plan) (r *Run, err error) {
 // nothing came is cleared away; changed is false then.
 func (j *Journal) Settle(ctx context.Context, r *Run, made []Step) (changed bool, err error) {
 	defer j.remember()()
+	defer j.within(ctx)()
 	release, err := j.Lock(ctx)
 	if err != nil {
 		return false, err
@@ -124,6 +134,13 @@ func (j *Journal) settleRun(r *Run, made []Step) (changed bool, err error) {
 			return false, err
 		}
 		switch {
+		case s.Kind == Rows:
+			if differs, err := j.settleRows(r, &s); err != nil || !differs {
+				if err != nil {
+					return false, err
+				}
+				continue
+			}
 		case now.Type == Absent && s.Kind == Replace:
 			s.Kind, s.Hook, s.Phase, s.After = Remove, "", Clear, Stamp{}
 		case now.Type == Absent:

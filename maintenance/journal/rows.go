@@ -17,9 +17,6 @@ type Table struct {
 	// Change does it, in one transaction; it is nil in a run that was loaded. An error, such as ErrChanged when the rows are not what was
 	// planned for, leaves the database as it was and rolls the run back.
 	Change func(tx *sqlfile.Tx) error `json:"-"`
-	// Keep is set in its place where somebody else is about to remove rows, which it names: see sqlfile.Keep. Nothing is changed then.
-	Keep func(tx *sqlfile.Tx, rows func(table, where string, args ...any) error) error `json:"-"`
-
 	// Ties are the columns, in whatever table, whose texts tie rows together: when the run is taken back they come back together or not at all.
 	Ties []string `json:"ties,omitempty"`
 	// Derived are tables that can be made anew from others, and Stale where it is noted that they must be.
@@ -64,7 +61,7 @@ func (j *Journal) doRows(r *Run, s *Step) (err error) {
 	if done, err := j.rowsStand(r, s); done || err != nil {
 		return err
 	}
-	if s.Rows.Change == nil && s.Rows.Keep == nil {
+	if s.Rows.Change == nil {
 		return fmt.Errorf("%w: its transaction cannot be done again", ErrChanged)
 	}
 	now, err := j.fs.Lstat(s.Path)
@@ -74,7 +71,13 @@ func (j *Journal) doRows(r *Run, s *Step) (err error) {
 	if err != nil {
 		return err
 	}
-	path := r.rowsFile(s)
+	return j.writeRows(r, s, r.rowsFile(s), func(kept sqlfile.Recording) (sqlfile.Changed, error) {
+		return sqlfile.Record(j.calling(), s.Path, j.wait, kept, s.Rows.Change)
+	})
+}
+
+// writeRows makes a file of saved rows, durably before what they are saved for.
+func (j *Journal) writeRows(r *Run, s *Step, path string, save func(sqlfile.Recording) (sqlfile.Changed, error)) (err error) {
 	p := &pack{j: j, dir: filepath.Dir(path)}
 	if p.f, err = j.create(path); err != nil {
 		return err
@@ -96,7 +99,7 @@ func (j *Journal) doRows(r *Run, s *Step) (err error) {
 		return err
 	}
 	p.w = bufio.NewWriterSize(writer(p.write), 1<<16)
-	kept := sqlfile.Recording{W: p.w, Ties: s.Rows.Ties, Ready: func() error {
+	changed, err := save(sqlfile.Recording{W: p.w, Ties: s.Rows.Ties, Ready: func() error {
 		err := p.w.Flush()
 		if err == nil {
 			err = p.f.Sync()
@@ -105,18 +108,14 @@ func (j *Journal) doRows(r *Run, s *Step) (err error) {
 			err = j.fs.SyncDir(p.dir)
 		}
 		return err
-	}}
-	if s.Rows.Keep != nil {
-		s.Rows.Changed, err = sqlfile.Keep(j.calling(), s.Path, kept, s.Rows.Keep)
-	} else {
-		s.Rows.Changed, err = sqlfile.Record(j.calling(), s.Path, j.wait, kept, s.Rows.Change)
-	}
+	}})
 	if err != nil {
 		return err
 	}
-	s.Rows.Bytes = p.at
-	r.Vaults[s.Rows.Vault].Bytes += p.at
-	r.Saved += p.at
+	more := p.at - s.Rows.Bytes
+	s.Rows.Changed, s.Rows.Bytes = changed, p.at
+	r.Vaults[s.Rows.Vault].Bytes += more
+	r.Saved += more
 	return nil
 }
 

@@ -30,7 +30,7 @@ func TestKeep(t *testing.T) {
 	})
 	var b bytes.Buffer
 	calls := 0
-	choose := func(tx *Tx, rows func(table, where string, args ...any) error) error {
+	choose := func(tx *Tx, _ []string, rows func(table, where string, args ...any) error) error {
 		calls++
 		for _, table := range []string{"nodes", "windows", "members", "inputs", "state", "events"} {
 			where := "session_id = 'ida'"

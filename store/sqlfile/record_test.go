@@ -37,7 +37,7 @@ INSERT INTO counter VALUES (1, 0);
 PRAGMA user_version = 23;
 `
 
-var restoring = Restoring{Derived: []string{"fts", "fts_rows"}, Stale: Stale{"state", "session_id", "needs_rebuild"}}
+var restoring = Restoring{Derived: []string{"fts", "fts_rows"}, Stale: Stale{Table: "state", Key: "session_id", Column: "needs_rebuild"}}
 
 var recordedTies = []string{"session_key", "session_id", "current_session_id"}
 

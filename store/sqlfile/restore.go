@@ -20,11 +20,13 @@ type Restoring struct {
 	Stale   Stale
 }
 
-// Stale is where it is noted that something must be made anew: Column becomes 1 in the rows of Table that have the tie in Key.
+// Stale is where it is noted that something must be made anew: Column becomes 1 in the rows of Table that have the tie in Key. Of is a table of
+// which no row is taken back without that; "" where what is made of its rows is taken back with them.
 type Stale struct {
 	Table  string `json:"table"`
 	Key    string `json:"key"`
 	Column string `json:"column"`
+	Of     string `json:"of,omitempty"`
 }
 
 // Restored is what came back, in rows.
@@ -274,6 +276,7 @@ func (b *restore) try() (again bool, err error) {
 			if _, err := l.t.remove(b.tx, l.key); err != nil {
 				return false, err
 			}
+			b.note(l.t, l.ties)
 			if !l.matched {
 				b.count.Back++
 				b.undone = true
@@ -312,12 +315,23 @@ func (b *restore) try() (again bool, err error) {
 		}
 		b.count.Back++
 		b.wrote[t.Name] = true
+		b.note(t, ties)
 		return err
 	})
 	if err == errAgain {
 		return true, nil
 	}
 	return false, err
+}
+
+// note marks what is made of a row that is taken back.
+func (b *restore) note(t *imaged, ties []string) {
+	if t.Name != b.how.Stale.Of {
+		return
+	}
+	for _, tie := range ties {
+		b.stale[tie] = true
+	}
 }
 
 // refer checks that no reference leads nowhere that led somewhere before, and notes what is to be made anew.
