@@ -35,6 +35,8 @@ type altering struct {
 	ready func(t *testing.T, state string) // makes the state fit; nil: it is
 	keeps bool                             // it changes nothing but oc's own files
 	rows  bool                             // it changes a database: its statements fail too, one by one
+	log   bool                             // it changes the signal log in one transaction, and has nothing that undo takes back
+	keys  string                           // what a person types at the terminal that it needs
 }
 
 func edit(name string, change func(text string) string) func(*testing.T, string) {
@@ -123,10 +125,24 @@ var changingCommands = []altering{
 	{name: "sessions patch, database", line: []string{"sessions", "patch", aRow, "--label", "x", "--pin"}, rows: true},
 	{name: "sessions compact, database", line: []string{"sessions", "compact", "agent:main:main", "--main", "--keep-recent-tokens", "60"}, rows: true},
 	{name: "agents delete, database", line: []string{"agents", "delete", "vault", "--yes"}, rows: true, ready: func(t *testing.T, state string) { vaulted(t, state) }},
+	{name: "awareness record", ready: withSignals, line: []string{"awareness", "record", "main", "--kind", "goal_changed", "--summary", "x"}, rows: true, log: true},
+	{name: "awareness watch", ready: withSignals, line: []string{"awareness", "watch", "agent:main:main", "agent:work:main"}, rows: true, log: true},
 	{name: "undo, database", first: [][]string{{"sessions", "delete", aRow, "--yes"}}, line: []string{"undo"}, rows: true},
 	{name: "undo", first: [][]string{{"sessions", "delete", aNote, aChat, "--yes"}}, line: []string{"undo"}},
 	{name: "undo of a cleanup", first: [][]string{{"sessions", "cleanup", "--agent", "work", "--fix-missing"}}, line: []string{"undo"}},
 	{name: "undo --expire", first: [][]string{{"sessions", "delete", aNote, "--yes"}}, line: []string{"undo", "--expire", "all"}, keeps: true},
+}
+
+// withSignals gives a state a signal log.
+func withSignals(t *testing.T, state string) {
+	t.Helper()
+	dir := t.TempDir()
+	if a := ocRun(t, dir, nil, "awareness", "init", "--state-dir", dir); a.exit != ExitDone {
+		t.Fatal(a.errout)
+	}
+	if err := os.CopyFS(filepath.Join(state, "state"), os.DirFS(filepath.Join(dir, "state"))); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // transcriptOf is the name of the transcript of a session of the agent work, below the state.
@@ -154,7 +170,7 @@ var matrixOfFaults struct {
 // store parses and no row has lost its transcript; and one undo, which finishes or rolls back what was begun, brings every byte, name, mode and
 // time back; in databases every row, and every statement of a transaction fails too. All of that in CI, which names a file for the table in OC_FAULTS; else at every seventh operation, which takes seconds.
 func TestFaultMatrix(t *testing.T) {
-	for _, c := range changingCommands {
+	for _, c := range slices.Concat(changingCommands, reviews) {
 		t.Run(c.name, func(t *testing.T) { c.suffer(t) })
 	}
 	m := &matrixOfFaults
@@ -191,7 +207,7 @@ func (c altering) suffer(t *testing.T) {
 		longOver(t, state)
 		origin = bytesOf(t, state)
 		for _, line := range c.first {
-			if a := c.oc(root, state, nil, line); a.exit != ExitDone {
+			if a := c.oc(t, root, state, nil, line); a.exit != ExitDone {
 				t.Fatalf("oc %v: exit %d: %s", line, a.exit, a.errout)
 			}
 		}
@@ -200,7 +216,7 @@ func (c altering) suffer(t *testing.T) {
 
 	fresh()
 	count := &journal.Faults{FS: quickly{journal.OS()}}
-	a := c.oc(root, state, count, c.line)
+	a := c.oc(t, root, state, count, c.line)
 	if a.exit != ExitDone && a.exit != ExitFindings {
 		t.Fatalf("exit %d: %s", a.exit, a.errout)
 	}
@@ -209,8 +225,8 @@ func (c altering) suffer(t *testing.T) {
 		t.Fatalf("without a fault it changes nothing, or something: %t\n%s%s", same, a.out, a.errout)
 	}
 	total := count.Count()
-	if total < 10 {
-		t.Fatalf("only %d operations", total)
+	if total < 10 != c.log {
+		t.Fatalf("%d operations", total)
 	}
 	step := 7
 	if os.Getenv("OC_FAULTS") != "" {
@@ -221,7 +237,7 @@ func (c altering) suffer(t *testing.T) {
 	faults, statements := []error{nil, syscall.EIO, syscall.ENOSPC, syscall.EACCES}, 0
 	if c.rows {
 		counting := sqlfile.Breaking(t.Context(), func(string) error { statements++; return nil })
-		c.within(counting, root, state, nil, c.line)
+		c.within(t, counting, root, state, nil, c.line)
 		if fresh(); statements == 0 {
 			t.Fatal("no statement changes the database")
 		}
@@ -247,7 +263,7 @@ func (c altering) suffer(t *testing.T) {
 					return nil
 				})
 			}
-			a := c.within(ctx, root, state, f, c.line)
+			a := c.within(t, ctx, root, state, f, c.line)
 			where := fmt.Sprintf("operation %d of %d, %v", n, last, fault)
 			if fault != nil && strings.Contains(a.errout, "mistake in oc itself") {
 				t.Errorf("%s: %s", where, a.errout)
@@ -256,7 +272,13 @@ func (c altering) suffer(t *testing.T) {
 				t.Errorf("%s: exit %d, and not a word", where, a.exit)
 			}
 			unharmed(t, where, state, before, after)
-			back := c.oc(root, state, nil, []string{"undo"})
+			if c.log { // all of it or nothing
+				if now := bytesOf(t, state); !maps.Equal(now, before) {
+					t.Fatalf("%s (exit %d: %s):\n%s", where, a.exit, a.errout, cmp.Diff(before, now))
+				}
+				continue
+			}
+			back := c.oc(t, root, state, nil, []string{"undo"})
 			now := bytesOf(t, state)
 			if back.exit != ExitDone && !strings.Contains(back.errout, "no run that can be taken back") {
 				t.Errorf("%s: undo: exit %d: %s", where, back.exit, back.errout)
@@ -284,14 +306,14 @@ func (c altering) suffer(t *testing.T) {
 }
 
 // oc runs a command through a seam at which it may fail. One that is stopped there ends like any other mistake: nothing more goes through the seam.
-func (c altering) oc(root, state string, f journal.FS, line []string) answer {
-	return c.within(context.Background(), root, state, f, line)
+func (c altering) oc(t *testing.T, root, state string, f journal.FS, line []string) answer {
+	return c.within(t, context.Background(), root, state, f, line)
 }
 
 // errStatement is what a statement fails with.
 var errStatement = errors.New("disk I/O error")
 
-func (c altering) within(ctx context.Context, root, state string, f journal.FS, line []string) answer {
+func (c altering) within(t *testing.T, ctx context.Context, root, state string, f journal.FS, line []string) answer {
 	if f == nil {
 		f = quickly{journal.OS()}
 	}
@@ -302,10 +324,16 @@ func (c altering) within(ctx context.Context, root, state string, f journal.FS, 
 	}
 	ctx, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
-	exit := Main(ctx, Process{
+	p := Process{
 		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errout, Dir: root, Now: time.Now, under: under{f, lonely{}, root},
-		Environ: []string{"HOME=" + root, "TZ=UTC", "NO_COLOR=1", "OPENCLAW_GATEWAY_PORT=1", fmt.Sprintf("OC_NOW=%d", fixtures.Now)},
-	})
+		Environ: []string{"HOME=" + root, "TZ=UTC", "TERM=xterm", "NO_COLOR=1", "OPENCLAW_GATEWAY_PORT=1", fmt.Sprintf("OC_NOW=%d", fixtures.Now)},
+	}
+	if c.keys != "" && line[0] == c.line[0] {
+		program, done := seat(t, c.keys)
+		defer done()
+		p.Stdin, p.Stdout = program, program
+	}
+	exit := Main(ctx, p)
 	return answer{exit, out.String(), errout.String()}
 }
 

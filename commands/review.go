@@ -12,8 +12,8 @@ import (
 	"oc/config"
 	"oc/gateway"
 	"oc/maintenance"
+	"oc/maintenance/journal"
 	"oc/store"
-	"oc/store/lock"
 	"oc/store/row"
 )
 
@@ -114,41 +114,31 @@ func (c *Call) candidates(ctx context.Context, l *listing) (all []candidate, err
 		}
 	}
 	old := float64(c.Duration("older-than").Milliseconds())
-	var lives *bool
 	for _, s := range l.opened {
-		switch {
-		case s.Era == store.FileEra:
-			rows := map[string]*store.Row{}
-			for i := range s.Rows {
-				rows[s.Rows[i].Key] = &s.Rows[i]
+		if s.Era == store.NoEra {
+			continue
+		}
+		rows := map[string]*store.Row{}
+		for i := range s.Rows {
+			rows[s.Rows[i].Key] = &s.Rows[i]
+		}
+		for _, o := range []maintenance.Orders{{Enforce: true, Named: s.Named}, {OlderThan: old, Named: true}, {Empty: true, Named: true}} {
+			p, _, err := maintenance.ReadPolicy(l.cfg, o) // what is odd about it is told by others
+			if err != nil {
+				return nil, changeError(err, nil)
 			}
-			for _, o := range []maintenance.Orders{{Enforce: true, Named: s.Named}, {OlderThan: old, Named: true}, {Empty: true, Named: true}} {
-				p, _, err := maintenance.ReadPolicy(l.cfg, o) // what is odd about it is told by others
-				if err != nil {
-					return nil, changeError(err, nil)
-				}
-				snapshot, err := maintenance.Take(ctx, l.cfg, s.Target, p, lock.Local(), c.Now())
-				if err != nil {
-					return nil, changeError(err, nil)
-				}
-				for _, a := range maintenance.Make(p, snapshot, c.Now()).Actions {
-					if r := rows[a.Key]; r != nil && a.Kind == maintenance.DropRow {
-						add(r, strings.TrimPrefix(a.Reason, "selected: "))
-					}
-				}
+			var d *maintenance.Done
+			if s.Era == store.SQLiteEra {
+				d, err = c.cleanDatabase(ctx, l.cfg, s.Target, s.Path, p, true)
+			} else {
+				d, err = rehearse(ctx, l.cfg, s.Target, p, c.Now())
 			}
-		case s.Era == store.SQLiteEra:
-			if lives == nil {
-				alive := c.owner(ctx, l.cfg).Life == gateway.Alive && !c.Bool("offline")
-				lives = &alive
+			if err != nil {
+				return nil, changeError(err, nil)
 			}
-			if !*lives { // as for oc sessions delete
-				c.Notef("agent %s: its sessions are in a database, and are shown while a gateway lives that can be asked", s.Agent)
-				continue
-			}
-			for i := range s.Rows {
-				if r := &s.Rows[i]; r.Updated > 0 && r.Updated < l.now-old && r.Protection() == "" {
-					add(r, "it was not written for "+term.Age(int64(l.now-r.Updated)))
+			for _, a := range d.Plan.Actions {
+				if r := rows[a.Key]; r != nil && (a.Kind == maintenance.DropRow || a.Kind == maintenance.PutRow && s.Era == store.SQLiteEra) {
+					add(r, strings.TrimSuffix(strings.TrimPrefix(a.Reason, "selected: "), "; it is put aside and not deleted"))
 				}
 			}
 		}
@@ -165,7 +155,7 @@ func written(r *store.Row) float64 {
 	return math.Inf(1)
 }
 
-// carryOut does what was decided, store by store, each in one plan.
+// carryOut does what was decided, each store in one plan and all of it in one group of runs.
 func (c *Call) carryOut(ctx context.Context, cfg *config.Config, all []candidate) error {
 	var stores []changed
 	v := verb{past: "changed", goes: true, unwatches: true}
@@ -182,19 +172,31 @@ func (c *Call) carryOut(ctx context.Context, cfg *config.Config, all []candidate
 			v.keep = append(v.keep, x.row.Key)
 		}
 	}
-	v.plan = func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
-		var put, drop []string
+	told := map[string]bool{}
+	// decided is what still holds of the decisions.
+	decided := func(s *maintenance.Snapshot, keys []string) (put, drop []string) {
 		for _, key := range keys {
 			x, r := shown[id(s.Store, key)], (*maintenance.Row)(nil)
 			if r, _ = s.Row(key); x == nil || r == nil || r.Updated != x.row.Updated {
-				c.Warnf("%s was written meanwhile and stays", key)
+				if at := id(s.Store, key); !told[at] { // a plan may be made more than once
+					c.Warnf("%s was written meanwhile and stays", key)
+					told[at] = true
+				}
 			} else if x.decision == toArchive {
 				put = append(put, key)
 			} else {
 				drop = append(drop, key)
 			}
 		}
+		return put, drop
+	}
+	v.plan = func(s *maintenance.Snapshot, keys []string) (*maintenance.Plan, error) {
+		put, drop := decided(s, keys)
 		return maintenance.Review(s, put, drop, c.Now())
+	}
+	v.database = func(d *maintenance.Database, keys []string) (*maintenance.Plan, []journal.Step, error) {
+		put, drop := decided(d.Snapshot, keys)
+		return maintenance.ReviewDatabase(ctx, d, put, drop)
 	}
 	v.ask = func(k asked) gateway.Request {
 		if slices.Contains(v.keep, k.key) {

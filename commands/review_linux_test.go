@@ -3,10 +3,13 @@ package commands
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"oc/fixtures"
 )
@@ -104,6 +107,75 @@ func TestReview(t *testing.T) {
 	}
 	if back := storedRows(t, state, "work"); len(back) != len(before) || back["agent:work:explicit:older"]["archivedAt"] != nil || back["agent:work:explicit:oldest"] == nil {
 		t.Errorf("after undo: %v", back)
+	}
+}
+
+// What is in databases is decided about as what is in files is, without a gateway, and one undo takes back both.
+func TestReviewOfBothEras(t *testing.T) {
+	home := t.TempDir()
+	state := filepath.Join(home, ".openclaw")
+	old := int64(fixtures.Now - 60*fixtures.Day)
+	talk := func(key string, at int64) fixtures.Session {
+		return fixtures.Session{Key: key, Updated: at, Talk: fixtures.Talk(fixtures.IDOf(key), at).User("Order the bread").Assistant("Done.")}
+	}
+	err := fixtures.State{
+		Config: `{"agents":{"list":[{"id":"files","default":true},{"id":"rows"}]}}` + "\n",
+		Agents: []fixtures.Agent{
+			{ID: "files", Sessions: []fixtures.Session{talk("agent:files:explicit:a", old-3*fixtures.Day), talk("agent:files:explicit:b", old-2*fixtures.Day)}},
+			{ID: "rows", Era: fixtures.SQLiteEra, Sessions: []fixtures.Session{
+				talk("agent:rows:explicit:c", old-fixtures.Day), talk("agent:rows:explicit:d", old), talk("agent:rows:explicit:young", fixtures.Now-fixtures.Hour), talk("agent:rows:main", old),
+			}},
+		},
+	}.Write(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{"HOME=" + home, "TMPDIR=" + home, "TERM=xterm", "TZ=UTC", "LANG=C.UTF-8", "OPENCLAW_GATEWAY_PORT=1", fmt.Sprintf("OC_NOW=%d", int64(fixtures.Now))}
+	longOver(t, state)
+	before := bytesOf(t, state)
+	s := sit(t.Context(), t, 80, 30, environ, "review")
+	s.await("Session 1 of 4", true)
+	s.types("d")
+	s.await("agent:files:explicit:b", true)
+	s.types("a")
+	s.await("agent:rows:explicit:c", true)
+	s.await("Order the bread", true)
+	s.types("d")
+	s.await("agent:rows:explicit:d", true)
+	s.types("a")
+	s.await("2 to archive", true)
+	s.await("2 to delete", true)
+	s.types("y")
+	s.ends(ExitDone)
+
+	rows := map[string]bool{} // by key: it is archived
+	for _, agent := range []string{"files", "rows"} {
+		var doc struct {
+			Sessions []struct {
+				Key        string
+				ArchivedAt *float64
+			}
+		}
+		a := s.oc(environ, "sessions", "--json", "--agent", agent, "--limit", "all")
+		if err := json.Unmarshal([]byte(a.out), &doc); err != nil || a.exit != ExitDone {
+			t.Fatalf("exit %d, %v: %s", a.exit, err, a.errout)
+		}
+		for _, r := range doc.Sessions {
+			rows[r.Key] = r.ArchivedAt != nil
+		}
+	}
+	want := map[string]bool{"agent:files:explicit:b": true, "agent:rows:explicit:d": true, "agent:rows:explicit:young": false, "agent:rows:main": false}
+	if !maps.Equal(rows, want) {
+		t.Errorf("the sessions are %v", rows)
+	}
+	if a := s.oc(environ, "sessions", "search", "Order the bread"); !strings.Contains(a.out, fixtures.IDOf("agent:rows:explicit:c")) {
+		t.Errorf("no archive has what was deleted: %s%s", a.out, a.errout)
+	}
+	if u := s.oc(environ, "undo"); u.exit != ExitDone {
+		t.Fatalf("undo: exit %d: %s", u.exit, u.errout)
+	}
+	if now := bytesOf(t, state); !maps.Equal(now, before) {
+		t.Errorf("after one undo: %s", cmp.Diff(before, now))
 	}
 }
 

@@ -224,7 +224,9 @@ func (c *Call) apply(ctx context.Context, cfg *config.Config, v verb, all []chan
 				})
 			}
 		} else {
+			w.Group = c.group
 			x.done, x.err = w.Apply(ctx, x.target, policy, plan)
+			c.group = w.Group
 		}
 		if x.err != nil {
 			x.err = changeError(x.err, x.done)

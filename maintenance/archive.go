@@ -29,12 +29,17 @@ func (d *draft) putAside(keys []string) error {
 		if r.IsSet(row.ArchivedAt) && !r.IsSet(row.PinnedAt) || !d.idle(i) {
 			continue
 		}
-		changes := []row.Change{d.touched(r), {Name: row.PinnedAt.String()}}
-		if !r.IsSet(row.ArchivedAt) {
-			changes = append(changes, row.Change{Name: row.ArchivedAt.String(), Val: d.stampOf(d.now)})
-			changes = append(changes, d.s.reasoned("manual")...)
-		}
-		d.put(i, row.Edit(r.Val, changes...), "it was named to be archived")
+		d.put(i, row.Edit(r.Val, d.aside(r)...), "it was named to be archived")
 	}
 	return nil
+}
+
+// aside is what the row of a session says once a person has put it aside.
+func (d *draft) aside(r *Row) []row.Change {
+	changes := []row.Change{d.touched(r), {Name: row.PinnedAt.String()}}
+	if !r.IsSet(row.ArchivedAt) {
+		changes = append(changes, row.Change{Name: row.ArchivedAt.String(), Val: d.stampOf(d.now)})
+		changes = append(changes, d.s.reasoned("manual")...)
+	}
+	return changes
 }

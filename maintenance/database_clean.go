@@ -49,18 +49,7 @@ func CleanDatabase(ctx context.Context, d *Database, p *Policy) (*Plan, []journa
 // DeleteFromDatabase plans to take sessions out of a database, with the transcripts that no other session needs: they become archives, in it and
 // as files, under OpenClaw's names (spec/sqlite-store.md 3.3, release 2026.9.6). The error is a *NoRow.
 func DeleteFromDatabase(ctx context.Context, d *Database, keys []string) (*Plan, []journal.Step, error) {
-	p := Alone(keys...)
-	x := &databaseDraft{draft: newDraft(p, d.Snapshot, d.Taken), d: d}
-	for _, key := range keys {
-		i, err := d.index(key)
-		if err != nil {
-			return nil, nil, err
-		}
-		if x.gone[i] == "" && x.idle(i) {
-			x.drop(i, ByHand, "it was named to be deleted")
-		}
-	}
-	return x.finish(ctx)
+	return ReviewDatabase(ctx, d, nil, keys)
 }
 
 // A databaseDraft is a plan for a database in the making.

@@ -1,6 +1,13 @@
 package maintenance
 
-import "time"
+import (
+	"context"
+	"slices"
+	"time"
+
+	"oc/maintenance/journal"
+	"oc/store/row"
+)
 
 // Review plans what a person decided session by session: the rows aside are
 // archived as [Archive] does it, the rows gone are deleted as [Delete] does it,
@@ -19,4 +26,27 @@ func Review(s *Snapshot, aside, gone []string, now time.Time) (*Plan, error) {
 		return nil, err
 	}
 	return d.plan(), nil
+}
+
+// ReviewDatabase is [Review] for sessions in a database, with the steps that do it: what is aside is archived as [Archive] does it, what is gone
+// leaves as with [DeleteFromDatabase]. The error is a *NoRow.
+func ReviewDatabase(ctx context.Context, d *Database, aside, gone []string) (*Plan, []journal.Step, error) {
+	x := &databaseDraft{draft: newDraft(Alone(slices.Concat(gone, aside)...), d.Snapshot, d.Taken), d: d}
+	for _, key := range slices.Concat(gone, aside) {
+		i, err := d.index(key)
+		if err != nil {
+			return nil, nil, err
+		}
+		r := &d.Rows[i]
+		switch {
+		case x.gone[i] != "" || !x.idle(i):
+		case slices.Contains(gone, key):
+			x.drop(i, ByHand, "it was named to be deleted")
+		case !r.IsSet(row.ArchivedAt) || r.IsSet(row.PinnedAt):
+			x.puts = append(x.puts, Action{
+				Kind: PutRow, Key: key, Rule: ByHand, Reason: "it was named to be archived", Bytes: int64(len(r.Val)), Applies: true, file: -1, shelve: x.aside(r),
+			})
+		}
+	}
+	return x.finish(ctx)
 }
