@@ -18,6 +18,7 @@ func pieces(size int) int { return max(1, min(runtime.GOMAXPROCS(0), size/pieceB
 // readAll reads size bytes, or what there is of them.
 func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 	text := make([]byte, size)
+	large(text)
 	type part struct {
 		n   int
 		err error
