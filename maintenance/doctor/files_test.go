@@ -291,6 +291,41 @@ func TestNoStore(t *testing.T) {
 	}
 }
 
+// Directories that are links in a circle: an agent's, one of transcripts, and one that leads back to all of them. The others are looked at.
+func TestDirectoriesInCircle(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	if _, err := fixtures.S2(state, fixtures.Now); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(state, "agents", "work"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]string{"loop": "loop", "work/sessions": "sessions", "up": ".", "main/sessions/down": ".."} {
+		if err := os.Symlink(to, filepath.Join(state, "agents", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := examine(t, state)
+	unread := map[string]bool{}
+	for _, code := range []Code{AgentUnreadable, IndexUnreadable} {
+		for _, f := range found(r, code) {
+			unread[f.File] = true
+		}
+	}
+	for _, name := range []string{"loop", "work"} {
+		met := false
+		for path := range unread {
+			met = met || strings.Contains(path, filepath.Join(state, "agents", name))
+		}
+		if !met {
+			t.Errorf("the circle of %s is not found: %v", name, unread)
+		}
+	}
+	if n := len(found(r, UnlinkedHistory)); n != 2 {
+		t.Errorf("the rest was not looked at: %d transcripts with history", n)
+	}
+}
+
 // A directory of 100,000 files is looked at in a moment.
 func TestManyFiles(t *testing.T) {
 	base, err := os.MkdirTemp("/dev/shm", "doctor") // in memory where that can be: making the files is what takes long

@@ -4,16 +4,21 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"oc/fixtures"
+	"oc/store/lock"
 )
 
 // recorded is a state that a real gateway left, moved to dir: the paths in it
@@ -145,5 +150,94 @@ func TestNothingToNote(t *testing.T) {
 	aged(t, state)
 	if r := examine(t, state); len(r.Findings) > 0 || r.Size.Transcripts != 1 {
 		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// Nor does one in a database, of either schema that oc changes.
+func TestNothingToNoteInADatabase(t *testing.T) {
+	for _, schema := range []int{19, 23} {
+		state := filepath.Join(t.TempDir(), "state")
+		talk := fixtures.Talk(fixtures.IDOf(tableKey), fixtures.Now-2*fixtures.Day).Setup().User("Is the gate closed?").Assistant("Yes.")
+		s := fixtures.State{Agents: []fixtures.Agent{{
+			ID: "main", Era: fixtures.SQLiteEra, Schema: schema, Sessions: []fixtures.Session{{Key: tableKey, Updated: talk.Last(), Talk: talk}},
+		}}}
+		if err := s.Write(state); err != nil {
+			t.Fatal(err)
+		}
+		if r := examine(t, state); len(r.Findings) > 0 || r.Size.Rows != 1 {
+			t.Errorf("schema %d: %+v", schema, r.Findings)
+		}
+	}
+}
+
+// The states of the scenarios, once what is found is taken out of them: nothing of it is found any more, and nothing else instead.
+func TestScenariosMadeHealthy(t *testing.T) {
+	self := lock.Local().Process(os.Getpid())
+	live := fixtures.Process{PID: self.PID, Start: int64(self.Start)}
+	for name, c := range map[string]struct {
+		make func(dir string) error
+		want []Code // some of what is found before
+		rows int    // that are left, at least
+	}{
+		"S2": {func(dir string) error { _, err := fixtures.S2(dir, fixtures.Now); return err }, []Code{UnlinkedHistory, UnlinkedEmpty}, 1},
+		"S3": {func(dir string) error { _, err := fixtures.S3(dir, fixtures.Now, live); return err }, []Code{LockDead, LockRecycled, LockAlone, LockUnreadable}, 0},
+		"S14": {func(dir string) error {
+			_, err := fixtures.S14(dir, fixtures.Now, live, fixtures.Now-fixtures.Day)
+			return err
+		}, []Code{RunDead, RunContradictory}, 1},
+		"S15": {func(dir string) error { _, err := fixtures.S15(dir, fixtures.Now); return err }, []Code{KeyAlias}, 1},
+		"S20": {func(dir string) error { _, err := fixtures.S20(dir, fixtures.Now); return err }, []Code{}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := filepath.Join(t.TempDir(), "state")
+			if err := c.make(state); err != nil {
+				t.Fatal(err)
+			}
+			sick := examined(t, state)
+			for _, code := range c.want {
+				if codes(sick)[code] == 0 {
+					t.Errorf("%s is not found: %v", code, codes(sick))
+				}
+			}
+			if len(sick.Findings) == 0 {
+				t.Fatal("nothing is found")
+			}
+			index := fixtures.Store(state, "main")
+			rows := rowsOf(t, index)
+			r := sick
+			for range 3 { // what a row named is found when it is gone
+				for _, f := range r.Findings {
+					switch {
+					case f.Key != "" || f.Code == KeyOdd: // the empty key too is one
+						delete(rows, f.Key)
+					case f.Code == ModeOpen:
+						if err := os.Chmod(f.File, 0o700); err != nil {
+							t.Fatal(err)
+						}
+					case f.File != "" && f.File != index && filepath.Dir(f.File) == filepath.Dir(index):
+						if err := os.Remove(f.File); err != nil && !os.IsNotExist(err) {
+							t.Fatal(err)
+						}
+					}
+				}
+				var out []string
+				for _, key := range slices.Sorted(maps.Keys(rows)) {
+					name, err := json.Marshal(key)
+					if err != nil {
+						t.Fatal(err)
+					}
+					out = append(out, string(name)+": "+rows[key])
+				}
+				put(t, index, "{"+strings.Join(out, ", ")+"}")
+				if r = examined(t, state); len(r.Findings) == 0 {
+					break
+				}
+			}
+			left := codes(r)
+			delete(left, Archives) // young ones stay for a while, and that is told
+			if len(left) > 0 || len(rows) < c.rows {
+				t.Errorf("%d rows are left, and %v: %+v", len(rows), left, r.Findings)
+			}
+		})
 	}
 }

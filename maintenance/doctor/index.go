@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"oc/maintenance"
+	"oc/maintenance/journal"
 	"oc/store"
 	"oc/store/agentdb"
 	"oc/store/jsonfile"
@@ -191,6 +192,10 @@ func (x *exam) badIndex(s *site) {
 		f.Code, f.Evidence = IndexMissing, s.leftovers(missing.Error())
 	case errors.As(err, &alien):
 		f.Code, f.Evidence = IndexDamaged, []string{alien.Error()}
+	case errors.Is(err, journal.ErrChanged): // busy, and nothing is wrong with that
+		f.Code, f.Evidence = IndexUnreadable, []string{"it is written again and again while it is read"}
+		f.Severity, f.Remedy, f.Command = Info, None, ""
+		f.Consequence = "Somebody is at work; its sessions were not looked at this time."
 	default:
 		f.Code, f.Evidence = IndexUnreadable, []string{reason(err)}
 	}
