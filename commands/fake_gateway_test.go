@@ -119,7 +119,7 @@ func (f *fakeGateway) serve(ctx context.Context, ws *websocket.Conn, hello map[s
 	if f.dies == diesBeforeChallenge {
 		return
 	}
-	say(map[string]any{"type": "event", "event": "connect.challenge", "payload": map[string]any{"nonce": "n", "ts": 1796037875738}})
+	say(map[string]any{"type": "event", "event": "connect.challenge", "payload": map[string]any{"nonce": "n", "ts": int64(1796037875738)}})
 	if f.dies == diesAfterChallenge {
 		return
 	}
@@ -297,7 +297,7 @@ func (h *house) do(c fakeCall) fakeEnd {
 			case "archived":
 				delete(row, "archivedAt")
 				if value == true {
-					row["archivedAt"] = 1796039057259
+					row["archivedAt"] = int64(1796039057259)
 				}
 			default:
 				row[name] = value
@@ -308,7 +308,7 @@ func (h *house) do(c fakeCall) fakeEnd {
 			row["sessionId"] = "51e26bd2-10a2-4f13-a23b-e1e530d7507d"
 			delete(row, "sessionFile")
 		}
-		row["updatedAt"] = 1796039057259
+		row["updatedAt"] = int64(1796039057259)
 		all[at].val, _ = json.MarshalIndent(row, "  ", "  ")
 		h.write(all)
 		payload["key"] = key

@@ -156,7 +156,7 @@ func (p *puppet) converse(ctx context.Context, ws *websocket.Conn) {
 		}
 		_ = ws.Write(ctx, websocket.MessageText, raw)
 	}
-	write(map[string]any{"type": "event", "event": "connect.challenge", "payload": map[string]any{"nonce": "n", "ts": 1796037875738}})
+	write(map[string]any{"type": "event", "event": "connect.challenge", "payload": map[string]any{"nonce": "n", "ts": int64(1796037875738)}})
 	for {
 		_, raw, err := ws.Read(ctx)
 		if err != nil {

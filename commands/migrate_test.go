@@ -52,7 +52,7 @@ func obstructed(t *testing.T) (root string) {
 		id := fmt.Sprintf("%08d-1111-4222-8333-%012d", n, n)
 		copyTo(t, name(2), name(n))
 		rewrite(n, func(s string) string { return strings.ReplaceAll(s, "00000002-1111-4222-8333-000000000002", id) })
-		rows[key] = map[string]any{"sessionId": id, "updatedAt": 1796034048000}
+		rows[key] = map[string]any{"sessionId": id, "updatedAt": int64(1796034048000)}
 	}
 	raw, err = json.Marshal(rows)
 	must(err)

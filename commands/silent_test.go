@@ -74,7 +74,7 @@ func TestSilentAnswersEverywhere(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(sessions, id(i)+".jsonl"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		rows[key(i)] = map[string]any{"sessionId": id(i), "updatedAt": 1_760_000_000_000}
+		rows[key(i)] = map[string]any{"sessionId": id(i), "updatedAt": int64(1_760_000_000_000)}
 	}
 	raw, err := json.Marshal(rows)
 	if err == nil {

@@ -20,7 +20,7 @@ func TestChangingWhileRead(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	index := fixtures.Store(state, "main")
 	path := filepath.Join(filepath.Dir(index), "t1.jsonl")
-	rows := func(n int) string { return fmt.Sprintf(`{"agent:main:main": {"sessionId": "t1", "updatedAt": %d}}`, n) }
+	rows := func(n int64) string { return fmt.Sprintf(`{"agent:main:main": {"sessionId": "t1", "updatedAt": %d}}`, n) }
 	put(t, index, rows(1789999000000))
 	put(t, path, lines(six()...))
 	if err := os.Chmod(state, 0o700); err != nil {
@@ -54,7 +54,7 @@ func TestChangingWhileRead(t *testing.T) {
 			}
 			os.Chtimes(path, at, at) //nolint:errcheck // the clock of the test is not the disk's
 			temp := index + ".new"
-			if err := os.WriteFile(temp, []byte(rows(1789999000000+i)), 0o600); err != nil {
+			if err := os.WriteFile(temp, []byte(rows(1789999000000+int64(i))), 0o600); err != nil {
 				ended <- err
 				return
 			}

@@ -20,7 +20,7 @@ func filled(t testing.TB, n int) string {
 	err := sqlfile.Write(context.Background(), path, time.Second, func(tx *sqlfile.Tx) error {
 		for i := range n {
 			id := fmt.Sprintf("%08d-1111-4222-8333-000000000000", i)
-			at := 1796034048146 + i
+			at := int64(1796034048146) + int64(i)
 			entry := fmt.Sprintf(`{"sessionId":"%s","updatedAt":%d,"systemSent":true,"sessionStartedAt":%d,"chatType":"direct","model":"gpt-5.2","modelProvider":"openai",`+
 				`"inputTokens":2100,"outputTokens":70,"totalTokens":1130,"totalTokensFresh":true,"skillsSnapshot":{"prompt":"%s"},"delivery":{"kind":"external","route":{"channel":"telegram",`+
 				`"accountId":"default","target":{"to":"telegram:%d"}},"context":{"channel":"telegram","to":"telegram:%d","accountId":"default"}}}`, id, at, at, big, i, i)

@@ -184,7 +184,7 @@ func BenchmarkRead(b *testing.B) {
 				if i > 0 {
 					text.WriteString(",")
 				}
-				fmt.Fprintf(&text, "\n  \"agent:main:telegram:direct:%d\": {\n    \"sessionId\": \"s-%d\",\n    \"updatedAt\": %d,\n    \"model\": \"gpt-5.4\",\n    \"totalTokens\": %d,\n    \"skillsSnapshot\": {\n      \"prompt\": \"%s\",\n      \"skills\": []\n    }\n  }", i, i, 1790000000000+i, i, prompt)
+				fmt.Fprintf(&text, "\n  \"agent:main:telegram:direct:%d\": {\n    \"sessionId\": \"s-%d\",\n    \"updatedAt\": %d,\n    \"model\": \"gpt-5.4\",\n    \"totalTokens\": %d,\n    \"skillsSnapshot\": {\n      \"prompt\": \"%s\",\n      \"skills\": []\n    }\n  }", i, i, 1790000000000+int64(i), i, prompt)
 			}
 			text.WriteString("\n}")
 			if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
