@@ -103,11 +103,11 @@ func OS() FS { return system{} }
 type system struct{}
 
 func (system) Open(name string) (File, error) {
-	return file(os.OpenFile(name, os.O_RDONLY|noFollow, 0))
+	return file(openPlain(name))
 }
 
 func (system) Create(name string, mode fs.FileMode) (File, error) {
-	return file(os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|noFollow, mode))
+	return file(os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode))
 }
 
 // file keeps a nil *os.File from becoming a File that is not nil.
@@ -139,10 +139,8 @@ func (system) ReadDir(name string) ([]string, error) {
 }
 
 func (system) Readlink(name string) (string, error)      { return os.Readlink(name) }
-func (system) Rename(from, to string) error              { return os.Rename(from, to) }
 func (system) Link(from, to string) error                { return os.Link(from, to) }
 func (system) Symlink(target, name string) error         { return os.Symlink(target, name) }
-func (system) Remove(name string) error                  { return os.Remove(name) }
 func (system) Mkdir(name string, mode fs.FileMode) error { return os.Mkdir(name, mode) }
 func (system) Chmod(name string, mode fs.FileMode) error { return os.Chmod(name, mode) }
 
@@ -151,14 +149,4 @@ func (system) Chown(name string, uid, gid int) error {
 		return nil
 	}
 	return os.Lchown(name, uid, gid)
-}
-
-// moveChecked is Move where the system cannot refuse to replace by itself.
-func moveChecked(from, to string) error {
-	if _, err := os.Lstat(to); err == nil {
-		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}
-	} else if !missing(err) {
-		return err
-	}
-	return os.Rename(from, to)
 }

@@ -11,8 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pipe under a transcript's name must not make oc wait for a writer.
-const noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+// openPlain does not wait for the writer of a pipe under a transcript's name.
+func openPlain(name string) (*os.File, error) {
+	return os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+}
+
+func (system) Rename(from, to string) error { return os.Rename(from, to) }
+func (system) Remove(name string) error     { return os.Remove(name) }
 
 func (s *Stamp) system(sys any) {
 	st, ok := sys.(*syscall.Stat_t)
@@ -82,4 +87,14 @@ func (system) Space(dir string) (free, total int64, err error) {
 		return 0, 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	return int64(st.Bavail) * int64(st.Bsize), int64(st.Blocks) * int64(st.Bsize), nil
+}
+
+// moveChecked is Move where the system cannot refuse to replace by itself.
+func moveChecked(from, to string) error {
+	if _, err := os.Lstat(to); err == nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}
+	} else if !missing(err) {
+		return err
+	}
+	return os.Rename(from, to)
 }

@@ -9,7 +9,47 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-const noFollow = 0
+// openPlain looks first: a handle of the link itself would be one of a file that is in the cloud, too, without its bytes.
+func openPlain(name string) (*os.File, error) {
+	if info, err := os.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is a symbolic link")}
+	}
+	return os.Open(name)
+}
+
+// held is what Windows says of a file that somebody has open and shares with nobody.
+func held(err error) bool {
+	return errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_ACCESS_DENIED)
+}
+
+func (system) Rename(from, to string) error {
+	return persist(func() error {
+		return overReadOnly(to, func() error { return os.Rename(from, to) })
+	}, held, time.Sleep)
+}
+
+func (system) Remove(name string) error {
+	return persist(func() error { return os.Remove(name) }, held, time.Sleep)
+}
+
+// Move leaves out the flag by which a rename replaces.
+func (system) Move(from, to string) error {
+	err := persist(func() error {
+		f, err := windows.UTF16PtrFromString(from)
+		if err != nil {
+			return err
+		}
+		t, err := windows.UTF16PtrFromString(to)
+		if err != nil {
+			return err
+		}
+		return windows.MoveFileEx(f, t, 0)
+	}, held, time.Sleep)
+	if err != nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+	}
+	return nil
+}
 
 // system leaves inode, owner and links unknown: Windows tells them of open files only.
 func (s *Stamp) system(any) {}
@@ -24,8 +64,6 @@ func otherDevice(err error) bool { return errors.Is(err, windows.ERROR_NOT_SAME_
 
 // noLinks is true of every error: what cannot be linked is packed.
 func noLinks(error) bool { return true }
-
-func (system) Move(from, to string) error { return moveChecked(from, to) }
 
 func (system) SyncFS(string) error { return errors.ErrUnsupported }
 

@@ -3,9 +3,10 @@ package lock
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/windows"
 )
 
 const nonblock = 0
@@ -46,10 +47,18 @@ func (local) Process(pid int) Process {
 func (local) Boot() time.Time { return time.Time{} }
 
 func (local) Elsewhere(dir string) (why string, kernel bool) {
-	if strings.HasPrefix(dir, `\\`) {
+	if shared(dir, driveType) {
 		return fmt.Sprintf("%s is on a shared file system", dir), false
 	}
 	return "", false
+}
+
+func driveType(root string) uint32 {
+	name, err := windows.UTF16PtrFromString(root)
+	if err != nil {
+		return 0 // unknown
+	}
+	return windows.GetDriveType(name)
 }
 
 func containers() inner { return nil }
