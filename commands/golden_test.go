@@ -20,6 +20,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oc/maintenance/journal"
 )
 
 // The recorded cases of the real OpenClaw (fixtures/golden): what it answered must be in oc's answer with the same value; oc may say
@@ -35,6 +37,17 @@ type answer struct {
 
 func ocRun(t *testing.T, dir string, env map[string]string, args ...string) answer {
 	t.Helper()
+	return ocUnder(t, under{}, dir, env, args...)
+}
+
+// ocAlone is oc on a machine on which no gateway is, whoever else uses the real one.
+func ocAlone(t *testing.T, dir string, env map[string]string, args ...string) answer {
+	t.Helper()
+	return ocUnder(t, under{journal.OS(), lonely{}, t.TempDir()}, dir, env, args...)
+}
+
+func ocUnder(t *testing.T, u under, dir string, env map[string]string, args ...string) answer {
+	t.Helper()
 	var out, errout bytes.Buffer
 	environ := []string{"PATH=" + os.Getenv("PATH"), "TZ=UTC", "LANG=C.UTF-8", "NO_COLOR=1", "TERM=dumb"}
 	for k, v := range env {
@@ -42,7 +55,7 @@ func ocRun(t *testing.T, dir string, env map[string]string, args ...string) answ
 	}
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
-	exit := Main(ctx, Process{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errout, Environ: environ, Dir: dir, Now: time.Now})
+	exit := Main(ctx, Process{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errout, Environ: environ, Dir: dir, Now: time.Now, under: u})
 	return answer{exit, out.String(), errout.String()}
 }
 

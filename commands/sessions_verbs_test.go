@@ -454,7 +454,7 @@ func TestDeleteInSeveralStores(t *testing.T) {
 	}
 	env := quiet(t, fixtures.Now)
 	before := kept(t, state)
-	a := ocRun(t, state, env, "--state-dir", state, "sessions", "delete", "agent:main:a", "b", "--yes", "--json")
+	a := ocAlone(t, state, env, "--state-dir", state, "sessions", "delete", "agent:main:a", "b", "--yes", "--json")
 	if a.exit != ExitDone {
 		t.Fatalf("exit %d: %s", a.exit, a.errout)
 	}
@@ -462,21 +462,21 @@ func TestDeleteInSeveralStores(t *testing.T) {
 	if !strings.Contains(a.errout, "far.jsonl") {
 		t.Errorf("the transcript elsewhere is not told: %s", a.errout)
 	}
-	if back := ocRun(t, state, env, "--state-dir", state, "undo"); back.exit != ExitDone {
+	if back := ocAlone(t, state, env, "--state-dir", state, "undo"); back.exit != ExitDone {
 		t.Fatalf("undo: exit %d: %s", back.exit, back.errout)
 	}
 	same(t, "the tree after undo", kept(t, state), before)
 
-	purged := ocRun(t, state, env, "--state-dir", state, "sessions", "delete", "agent:ops:b", "--yes", "--purge", "--json")
+	purged := ocAlone(t, state, env, "--state-dir", state, "sessions", "delete", "agent:ops:b", "--yes", "--purge", "--json")
 	want(t, "exit", purged.exit, ExitDone)
 	doc := purged.doc(t)
 	want(t, "possible", dig(doc, "undo", "possible"), false)
-	if back := ocRun(t, state, env, "--state-dir", state, "undo", dig(doc, "undo", "run").(string)); back.exit != ExitFailed {
+	if back := ocAlone(t, state, env, "--state-dir", state, "undo", dig(doc, "undo", "run").(string)); back.exit != ExitFailed {
 		t.Errorf("a purge was taken back: exit %d", back.exit)
 	}
 	write("agents/main/sessions/sessions.json", "{")
 	for word, exit := range map[string]int{"agent:ops:c": ExitDone, "agent:main:a": ExitRefused} {
-		if a := ocRun(t, state, env, "--state-dir", state, "sessions", "archive", word); a.exit != exit {
+		if a := ocAlone(t, state, env, "--state-dir", state, "sessions", "archive", word); a.exit != exit {
 			t.Errorf("%s beside a damaged store: exit %d, want %d: %s", word, a.exit, exit, a.errout)
 		}
 	}

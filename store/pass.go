@@ -118,7 +118,7 @@ func (p *pass) file(t taker, i int, from, to int64) {
 	if p.skip != nil && p.skip(i) {
 		return
 	}
-	f, err := os.Open(p.volumes[i].Path)
+	f, err := p.volumes[i].open()
 	if err != nil {
 		t.fail(i, err)
 		return
