@@ -78,14 +78,7 @@ var changingCommands = []altering{
 	{name: "sessions compact", line: []string{"sessions", "compact", "agent:work:main", "--main", "--keep-recent-tokens", "60"}},
 	{name: "sessions compact --max-lines", line: []string{"sessions", "compact", "agent:work:main", "--main", "--max-lines", "4"}},
 	{name: "sessions compact --successor", line: []string{"sessions", "compact", "agent:work:main", "--main", "--keep-recent-tokens", "60", "--successor"}},
-	{name: "sessions flush", line: []string{"sessions", "flush", "agent:work:main", "--provider", "extract", "--workspace", "{state}/ws"}, ready: func(t *testing.T, state string) {
-		if err := os.MkdirAll(filepath.Join(state, "ws", "memory"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(state, "ws", "memory", time.UnixMilli(fixtures.Now).UTC().Format(time.DateOnly)+".md"), []byte("- tea at five\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}},
+	{name: "sessions flush", line: []string{"sessions", "flush", "agent:work:main", "--provider", "extract", "--workspace", "{state}/ws"}, ready: notesOfTheDay},
 	{name: "agents delete", line: []string{"agents", "delete", "garden", "--yes"}},
 	{name: "doctor --fix", line: []string{"doctor", "--fix"}},
 	{name: "doctor --fix unlinked-history", line: []string{"doctor", "--fix", "unlinked-history", "--yes"}},
@@ -127,6 +120,8 @@ var changingCommands = []altering{
 	{name: "agents delete, database", line: []string{"agents", "delete", "vault", "--yes"}, rows: true, ready: func(t *testing.T, state string) { vaulted(t, state) }},
 	{name: "awareness record", ready: withSignals, line: []string{"awareness", "record", "main", "--kind", "goal_changed", "--summary", "x"}, rows: true, log: true},
 	{name: "awareness watch", ready: withSignals, line: []string{"awareness", "watch", "agent:main:main", "agent:work:main"}, rows: true, log: true},
+	{name: "sessions compact --successor, database", line: []string{"sessions", "compact", "agent:main:main", "--main", "--keep-recent-tokens", "60", "--successor"}, rows: true},
+	{name: "sessions flush, database", line: []string{"sessions", "flush", "agent:main:main", "--provider", "extract", "--workspace", "{state}/ws"}, ready: notesOfTheDay, rows: true},
 	{name: "undo, database", first: [][]string{{"sessions", "delete", aRow, "--yes"}}, line: []string{"undo"}, rows: true},
 	{name: "undo", first: [][]string{{"sessions", "delete", aNote, aChat, "--yes"}}, line: []string{"undo"}},
 	{name: "undo of a cleanup", first: [][]string{{"sessions", "cleanup", "--agent", "work", "--fix-missing"}}, line: []string{"undo"}},
@@ -141,6 +136,17 @@ func withSignals(t *testing.T, state string) {
 		t.Fatal(a.errout)
 	}
 	if err := os.CopyFS(filepath.Join(state, "state"), os.DirFS(filepath.Join(dir, "state"))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// notesOfTheDay puts a note into the workspace of a flush.
+func notesOfTheDay(t *testing.T, state string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(state, "ws", "memory"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(state, "ws", "memory", time.UnixMilli(fixtures.Now).UTC().Format(time.DateOnly)+".md"), []byte("- tea at five\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -31,7 +31,7 @@ func sessionsCompact() *Command {
 			"previousSummary and conversation on its standard input, and writes the summary to its standard output. openai:URL#MODEL asks an endpoint that speaks as OpenAI's does, Ollama and llama.cpp " +
 			"among them; its key is OC_PROVIDER_KEY.\n\n" +
 			"With --successor the session goes on in a new transcript under a new id, which has the summary and what is kept, without what the summary stands for, as OpenClaw's truncateAfterCompaction makes it; the one so far " +
-			"stays as it is, and a checkpoint of the row names it.\n\n" +
+			"stays as it is, and a checkpoint of the row names it. In a database, where OpenClaw has given up that setting, it stays as an earlier transcript of the session, with the other branches of the conversation.\n\n" +
 			"Secrets are masked before anybody gets to read the conversation, and in the summary. --max-lines needs no summary: it cuts off all lines but the first and the last. The transcript stays as it " +
 			"is where anything fails, where it is in use, and where it was written in the last five minutes. oc undo takes it back. While a gateway of this state lives it is asked to do it, with the session's own model.",
 		Flags: slices.Concat([]Flag{
@@ -98,11 +98,6 @@ func compactSession(ctx context.Context, c *Call) error {
 		}
 		x.changed = all[0]
 	}
-	if x.sqlite() {
-		if c.Bool("successor") {
-			return Usagef("--successor is of the file era: in a database a session goes on in the transcript that it has; leave it out")
-		}
-	}
 	i := slices.IndexFunc(x.from.Rows, func(r store.Row) bool { return r.Key == x.keys[0] })
 	x.row = &x.from.Rows[i]
 	if x.of, err = x.row.Conversation(ctx); err != nil {
@@ -137,6 +132,9 @@ func compactSession(ctx context.Context, c *Call) error {
 	plan := func(s *maintenance.Snapshot) (*maintenance.Plan, error) {
 		if x.sqlite() {
 			x.cut.Reason, x.cut.Trim = x.plan.Reason, x.trimming
+			if next := x.plan.Successor; next != nil {
+				x.cut.Next = next.ID
+			}
 			return maintenance.Cut(s, x.keys[0], x.cut, c.Now())
 		}
 		return maintenance.Shorten(s, x.keys[0], x.plan, c.Now())
@@ -172,7 +170,13 @@ func compactSession(ctx context.Context, c *Call) error {
 		}
 		x.cut.Line = row
 		x.plan.Content = store.Appended(x.of.Path, row)
-		if next := x.plan.Successor; next != nil {
+		if next := x.plan.Successor; next != nil && x.sqlite() {
+			after, err := x.short.Following(ctx, row, next.ID, c.Now())
+			if err != nil {
+				return Failf("%s: %w; nothing was changed", x.of, err)
+			}
+			x.cut.Rows = after.Rows
+		} else if next != nil {
 			next.Before, next.Summary, next.Leaf, next.Row = x.short.Before(), x.short.Summary, x.short.Leaf(), id
 			if x.plan.Content, err = x.short.Successor(row, next.ID, c.Now()); err != nil {
 				return Failf("%s: %w; nothing was changed", x.of.Path, err)
@@ -369,7 +373,7 @@ func (x *compacted) document(ctx context.Context, c *Call, p *span.Printer, dry 
 		if next := x.plan.Successor; next != nil {
 			p.Key("successor").Object()
 			p.Key("sessionId").String(next.ID)
-			p.Key("sessionFile").String(x.created())
+			optional(p, "sessionFile", x.created())
 			p.End()
 		}
 		locally(p, x.done, dry)
@@ -427,7 +431,10 @@ func (x *compacted) text(ctx context.Context, c *Call, dry bool) error {
 			fact("Written by", "%s", who)
 		}
 	}
-	if x.plan.Successor != nil {
+	if next := x.plan.Successor; next != nil && x.sqlite() {
+		fact(map[bool]string{true: "Would go on in", false: "Goes on in"}[dry], "%s", next.ID)
+		fact("Stays", "%s, as it is", x.row.ID())
+	} else if next != nil {
 		fact(map[bool]string{true: "Would go on in", false: "Goes on in"}[dry], "%s", baseOf(x.created()))
 		fact("Stays", "%s, as it is", baseOf(x.archived()))
 	} else if copied := x.archived(); copied != "" {

@@ -122,6 +122,9 @@ func weighed(cfg *config.Config, r *store.Row, fill *store.Fill, acp store.ACP) 
 	}
 	x.counters.Compactions, _ = r.Number(row.CompactionCount)
 	x.counters.Flushed, x.counters.HasFlushed = r.Number(row.MemoryFlushCompactionCount)
+	if n, ok := span.Float(span.Path(r.Val, "memoryFlush", "compactionCount")); ok && !x.counters.HasFlushed { // in a database
+		x.counters.Flushed, x.counters.HasFlushed = n, true
+	}
 	x.gate = compaction.Check(x.counters, x.window, x.settings.Floor, x.settings.Flush.Soft, float64(fill.Estimate))
 	x.precheck = compaction.Weigh(fill.Pressure+max(x.system, 0), x.window, x.settings.Reserve, 0)
 	x.blame()

@@ -83,15 +83,12 @@ func flushSession(ctx context.Context, c *Call) error {
 		}
 		x.changed = all[0]
 	}
-	if err := changeable(x.from); err != nil {
-		return err
-	}
 	x.row = &x.from.Rows[slices.IndexFunc(x.from.Rows, func(r store.Row) bool { return r.Key == x.keys[0] })]
 	of, err := x.row.Conversation(ctx)
 	if err != nil {
 		return changeError(storeError(x.from, err), nil)
 	}
-	if of.Missing || of.Reason != store.Current || !of.Plain() {
+	if of.Missing || of.Reason != store.Current || !x.sqlite() && !of.Plain() {
 		return Failf("the transcript of %s is not there, so there is nothing to remember; oc sessions trace %s says where it went", x.row.Key, x.row.Key)
 	}
 	memory, err := x.place(c, cfg)
@@ -114,7 +111,12 @@ func flushSession(ctx context.Context, c *Call) error {
 		return Refusef("the notes %s cannot be read: %w; nothing was changed", x.path, err)
 	}
 	flush.Info, flush.Content = info, behind(before, "")
-	if x.done, err = c.rehearsal(ctx, cfg, x.target, maintenance.Alone(), plan); err != nil {
+	if x.sqlite() {
+		x.done, err = c.rehearseRows(ctx, &x.changed, plan)
+	} else {
+		x.done, err = c.rehearsal(ctx, cfg, x.target, maintenance.Alone(), plan)
+	}
+	if err != nil {
 		return changeError(err, nil)
 	}
 	if dry || x.done.Plan.Empty() {
@@ -131,6 +133,9 @@ func flushSession(ctx context.Context, c *Call) error {
 		return Failf("no notes were written: %w; nothing was changed", err)
 	}
 	w := c.worker(cfg)
+	if x.sqlite() {
+		w = c.holding(ctx, cfg)
+	}
 	if flush.Content = nil; x.notes != "" {
 		flush.Content = behind(before, x.notes)
 		made, err := makeDir(memory)
@@ -145,7 +150,12 @@ func flushSession(ctx context.Context, c *Call) error {
 		}
 	}
 	x.via = viaLocal
-	if x.done, err = w.Apply(ctx, x.target, maintenance.Alone(), plan); err != nil {
+	if x.sqlite() {
+		x.done, err = w.ApplySessions(ctx, x.target, x.from.Path, x.keys, plan)
+	} else {
+		x.done, err = w.Apply(ctx, x.target, maintenance.Alone(), plan)
+	}
+	if err != nil {
 		return changeError(err, x.done)
 	}
 	return c.reportFlush(x, dry)
@@ -274,7 +284,11 @@ func (x *flushed) document(p *span.Printer, dry bool) {
 	p.Object()
 	p.Key("dryRun").Bool(dry)
 	p.Key("agentId").String(x.target.Agent)
-	p.Key("storePath").String(x.target.Index)
+	path := x.target.Index
+	if x.sqlite() {
+		path = x.from.Path
+	}
+	p.Key("storePath").String(path)
 	p.Key("key").String(x.row.Key)
 	optional(p, "sessionId", x.row.ID())
 	p.Key("flushed").Bool(x.why == "" && !dry)

@@ -272,10 +272,14 @@ func (c *Call) named(ctx context.Context, words []string) (cfg *config.Config, a
 // settled finds the sessions again where a run that was cut short had to be finished first: its locks are still there, and its store may
 // be another. What it said is passed on.
 func (c *Call) settled(ctx context.Context, cfg *config.Config, all []changed) ([]changed, error) {
+	w, path := c.worker(cfg), all[0].target.Index
 	if all[0].sqlite() {
-		return all, nil
+		w, path = c.holding(ctx, cfg), all[0].from.Path
+		if cut, err := w.Recover(ctx, path, true); err == nil && len(cut) == 0 {
+			return all, nil
+		}
 	}
-	recovered, err := c.worker(cfg).Recover(ctx, all[0].target.Index, false)
+	recovered, err := w.Recover(ctx, path, false)
 	if err != nil {
 		return nil, changeError(fmt.Errorf("finish an earlier run: %w", err), nil)
 	}

@@ -89,7 +89,8 @@ func (x *sessionsPlan) make(ctx context.Context, t store.Target, path string, ke
 			return x.p, nil, err
 		}
 		s, p := x.s, x.p
-		return p, []journal.Step{Rows(path, func(tx *sqlfile.Tx) error { return s.change(tx, p, now()) })}, nil
+		steps, _, err := stepsOf(s, p) // files beside the rows, such as notes: they stand when the rows are committed
+		return p, append(steps, Rows(path, func(tx *sqlfile.Tx) error { return s.change(tx, p, now()) })), err
 	}
 }
 

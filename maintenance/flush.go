@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oc/maintenance/journal"
+	"oc/store/agentdb"
 	"oc/store/row"
 )
 
@@ -22,7 +23,8 @@ type Flush struct {
 
 // FlushMemory plans to write down what a session's conversation should leave behind, and what its row says of that: when, and in which
 // cycle of compactions, as OpenClaw's flush does (spec/transcript.md 4, release 2026.7.35). Nothing else of the session changes, and it
-// does not count as used. The error is a *NoRow, or a *Denied: for an archived session, and for notes that are no file.
+// does not count as used. In a database the row has memoryFlush in their place (release 2026.9.6); those of schema 19 keep what 2026.9.6 reads as
+// well. The error is a *NoRow, or a *Denied: for an archived session, and for notes that are no file.
 func FlushMemory(s *Snapshot, key string, how Flush, now time.Time) (*Plan, error) {
 	i, err := s.index(key)
 	if err != nil {
@@ -51,16 +53,32 @@ func FlushMemory(s *Snapshot, key string, how Flush, now time.Time) (*Plan, erro
 			m.d.files[len(m.d.files)-1].Place = true
 		}
 	}
+	m.d.put(i, row.Edit(r.Val, flushed(s, r, m.d)...), "its memory is flushed")
+	return m.Plan(), nil
+}
+
+// flushed is what the row says of it.
+func flushed(s *Snapshot, r *Row, d *draft) []row.Change {
 	count, _ := r.Number(row.CompactionCount)
-	changes := []row.Change{
-		{Name: row.MemoryFlushAt.String(), Val: m.d.stampOf(m.d.now)},
-		{Name: row.MemoryFlushCompactionCount.String(), Val: m.d.stampOf(max(count, 0))},
+	cycle := d.stampOf(max(count, 0))
+	if s.Schema >= agentdb.Newest {
+		changes := []row.Change{{Name: row.MemoryFlush.String(), Val: fmt.Appendf(nil, `{"kind":"succeeded","compactionCount":%s}`, cycle)}}
+		for _, f := range []row.Field{
+			row.MemoryFlushAt, row.MemoryFlushCompactionCount, row.MemoryFlushContextHash, row.MemoryFlushFailureCount, row.MemoryFlushLastFailedAt,
+			row.MemoryFlushLastFailureError,
+		} {
+			changes = append(changes, row.Change{Name: f.String()})
+		}
+		return changes
+	}
+	return []row.Change{
+		{Name: row.MemoryFlush.String()},
+		{Name: row.MemoryFlushAt.String(), Val: d.stampOf(d.now)},
+		{Name: row.MemoryFlushCompactionCount.String(), Val: cycle},
 		{Name: row.MemoryFlushFailureCount.String(), Val: []byte("0")},
 		{Name: row.MemoryFlushLastFailedAt.String()},
 		{Name: row.MemoryFlushLastFailureError.String()},
 	}
-	m.Edit(key, ByHand, "its memory is flushed", changes...)
-	return m.Plan(), nil
 }
 
 // notesDir is a directory of notes as runs name it; "" where it is none that oc would follow: it must be called memory, and be a directory

@@ -3,6 +3,7 @@ package maintenance
 import (
 	"cmp"
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 
@@ -56,16 +57,25 @@ func (p *Past) Word() string {
 func (p *Past) Group() string { return cmp.Or(p.Facts.Group, p.ID) }
 
 // Recover finishes or rolls back what was cut short of the runs that are kept
-// with those of a store; when dry it only says so.
-func (w *Worker) Recover(ctx context.Context, store string, dry bool) ([]journal.Recovery, error) {
+// with those of a store, an index or a database; when dry it only says so.
+func (w *Worker) Recover(ctx context.Context, store string, dry bool) (_ []journal.Recovery, failed error) {
 	store = cmp.Or(store, w.Config.StorePath(w.Config.DefaultAgent()))
-	j, err := w.Journal(store)
+	of := w.Journal
+	if filepath.Ext(store) == ".sqlite" {
+		of = w.journalOf
+	}
+	j, err := of(store)
 	if err != nil {
 		return nil, err
 	}
 	if dry {
 		return j.Foresee()
 	}
+	release, err := w.hold()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { failed = errors.Join(failed, release()) }()
 	all, err := j.Recover(ctx)
 	unlock(all, Home(w.Config, store))
 	return all, err

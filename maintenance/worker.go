@@ -291,7 +291,7 @@ func (w *Worker) apply(ctx context.Context, j *journal.Journal, d *Done) (err er
 	if err := w.free(d); err != nil {
 		return err
 	}
-	steps, of, err := w.steps(d)
+	steps, of, err := stepsOf(d.Snapshot, d.Plan)
 	if err != nil {
 		return err
 	}
@@ -444,12 +444,12 @@ func (w *Worker) free(d *Done) error {
 	return nil
 }
 
-// steps are the plan as the journal does it: what a new store names, the store,
+// stepsOf are the plan as the journal does it: what a new store names, the store,
 // what it no longer names.
-func (w *Worker) steps(d *Done) (steps []journal.Step, of map[string]*Action, err error) {
+func stepsOf(sn *Snapshot, p *Plan) (steps []journal.Step, of map[string]*Action, err error) {
 	n := 0
-	for i := range d.Plan.Actions {
-		if d.Plan.Actions[i].Target != "" {
+	for i := range p.Actions {
+		if p.Actions[i].Target != "" {
 			n++
 		}
 	}
@@ -466,14 +466,14 @@ func (w *Worker) steps(d *Done) (steps []journal.Step, of map[string]*Action, er
 		}
 		return filepath.Join(reals[dir], filepath.Base(path))
 	}
-	for i := range d.Plan.Actions {
-		a := &d.Plan.Actions[i]
+	for i := range p.Actions {
+		a := &p.Actions[i]
 		if !a.Applies {
 			continue
 		}
 		switch a.Kind {
 		case Rewrite:
-			s, err := storeStep(d.Snapshot, d.Plan)
+			s, err := storeStep(sn, p)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -490,7 +490,7 @@ func (w *Worker) steps(d *Done) (steps []journal.Step, of map[string]*Action, er
 			} else {
 				s.To = real(a.To)
 			}
-			if f := a.File(d.Snapshot); f != nil && f.Info != nil {
+			if f := a.File(sn); f != nil && f.Info != nil {
 				stamp := journal.StampOf(f.Info)
 				s.Expect = &stamp
 			} else if a.info != nil {

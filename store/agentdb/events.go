@@ -129,6 +129,29 @@ func (db *DB) hot(where string, f func(Event) error, args ...any) error {
 	}, args...)
 }
 
+// Seqs are the numbers of the events of a window that lie in the event table, ascending.
+func (db *DB) Seqs(sessionID string) (all []int64, err error) {
+	err = db.tx.Each("SELECT seq FROM transcript_events WHERE session_id = ?1 ORDER BY seq", func(r *sqlfile.Row) error {
+		n, _ := r.Int(0)
+		all = append(all, n)
+		return nil
+	}, sessionID)
+	return all, err
+}
+
+// Event is one event of a window that lies in the event table. The error is its damage, or says that it is not there.
+func (db *DB) Event(sessionID string, seq int64) (e Event, err error) {
+	e.Damage = fmt.Errorf("event %d of session %s is not there", seq, sessionID)
+	err = db.hot("WHERE session_id = ?1 AND seq = ?2", func(found Event) error {
+		e = found
+		return nil
+	}, sessionID, seq)
+	if err == nil {
+		err = e.Damage
+	}
+	return e, err
+}
+
 // readEvent reads seq, event_json, created_at, event_zstd, event_utf8_bytes. A compressed line is put into room, if there
 // is one, which grows as needed.
 func readEvent(r *sqlfile.Row, room *[]byte) (e Event) {

@@ -20,7 +20,8 @@ import (
 // A Rotation is the transcript that follows one whose active branch was compacted, as truncateAfterCompaction makes it
 // (spec/transcript.md 1.11, release 2026.7.35): without the messages that the summary stands for, but for the last answer among them and
 // its results; without state that a later row sets again, labels of what goes, and what a user said twice within a minute. Other branches
-// stay. The row of the active leaf stands last.
+// stay. The row of the active leaf stands last. Of a transcript in a database only the active branch goes on: the others stay where they are, since
+// rows would hang on another one there behind a reset.
 type Rotation struct {
 	Beside []int // rows of the active branch, by number, that stay though the summary stands for them
 
@@ -59,6 +60,9 @@ func Rotate(tree *transcript.Tree, load func(transcript.Place) (transcript.Entry
 		if err := step(); err != nil {
 			return nil, err
 		}
+	}
+	if tree.Rules == transcript.DatabaseRules {
+		x.alone()
 	}
 	x.firstKept()
 	x.order()
@@ -132,6 +136,8 @@ func (x *rotating) summarised() error {
 			x.gone[row] = !x.bare[row]
 		case transcript.CustomMessage, transcript.BranchSummary:
 			x.gone[row] = i > x.answer
+		case transcript.Reset:
+			x.gone[row] = x.tree.Rules == transcript.DatabaseRules
 		}
 	}
 	for _, row := range x.branch[x.kept:x.boundary] {
@@ -140,11 +146,25 @@ func (x *rotating) summarised() error {
 	return nil
 }
 
-// lastAnswer keeps the last answer before what is kept, and its results.
+// alone drops all rows that are not on the active branch.
+func (x *rotating) alone() {
+	on := make([]bool, len(x.rows))
+	for _, row := range x.branch {
+		on[row] = true
+	}
+	for i := range x.gone {
+		x.gone[i] = x.gone[i] || !on[i]
+	}
+}
+
+// lastAnswer keeps the last answer before what is kept, and its results. What was said before a reset is over.
 func (x *rotating) lastAnswer() error {
 	var calls []transcript.Call
 	for i := x.kept - 1; i >= 0 && x.answer < 0; i-- {
 		row := x.branch[i]
+		if x.rows[row].Kind == transcript.Reset && x.tree.Rules == transcript.DatabaseRules {
+			break
+		}
 		if x.rows[row].Kind != transcript.Message {
 			continue
 		}
@@ -382,7 +402,8 @@ func without(obj []byte, name string, was *bool) []byte {
 	return append(out, '}')
 }
 
-// Header is the header of a transcript that begins behind another: old is the raw header of that, which may be nil, and parent its path.
+// Header is the header of a transcript that begins behind another: old is the raw header of that, which may be nil, and parent its path, or its id in
+// a database.
 func Header(old []byte, id, parent string, now time.Time) []byte {
 	version := span.Member(old, "version")
 	if version == nil {
