@@ -161,3 +161,23 @@ func TestGatewayPutsAside(t *testing.T) {
 		t.Errorf("after undo:\n%s", d)
 	}
 }
+
+// A gateway that deletes an agent takes its database away: the run is closed all the same, and keeps the rows.
+func TestGatewayTakesADatabaseAway(t *testing.T) {
+	const key = "agent:main:explicit:scratch-1"
+	state, path, env := migrated(t, "migrated-23")
+	f := fake(t, "2026.9.6", state, func(fakeCall) fakeEnd {
+		if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+			t.Error(err)
+		}
+		return fakeEnd{payload: map[string]any{"ok": true, "deleted": true}}
+	})
+	a := ocRun(t, state, f.env(env), "--state-dir", state, "--json", "sessions", "delete", key, "--yes")
+	if a.exit != ExitDone || undoRun(t, a) == "" {
+		t.Fatalf("exit %d: %s%s", a.exit, a.out, a.errout)
+	}
+	u := ocRun(t, state, env, "--state-dir", state, "undo")
+	if u.exit != ExitFailed || !strings.Contains(u.errout, path) {
+		t.Errorf("undo: exit %d: %s%s", u.exit, u.out, u.errout)
+	}
+}

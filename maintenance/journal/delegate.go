@@ -134,6 +134,7 @@ func (j *Journal) settleRun(r *Run, made []Step) (changed bool, err error) {
 			return false, err
 		}
 		switch {
+		case s.Kind == Rows && now.Type == Absent: // it is gone with all of them
 		case s.Kind == Rows:
 			if differs, err := j.settleRows(r, &s); err != nil || !differs {
 				if err != nil {
