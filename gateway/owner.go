@@ -81,6 +81,12 @@ type Ownership struct {
 // now is the time of the question. A canceled ctx ends the search for
 // processes; the answer is Maybe then, unless an owner was already found.
 func Owner(ctx context.Context, w Where, m lock.Machine, now time.Time) Ownership {
+	s := newSearch(w, m, now)
+	s.files()
+	return s.rest(ctx)
+}
+
+func newSearch(w Where, m lock.Machine, now time.Time) *search {
 	s := &search{Where: w, m: m, now: now, out: Ownership{Life: None}}
 	if s.StateDB == "" {
 		s.StateDB = filepath.Join(w.StateDir, "state", "openclaw.sqlite")
@@ -93,8 +99,17 @@ func Owner(ctx context.Context, w Where, m lock.Machine, now time.Time) Ownershi
 	if uid := ownerUID(w.StateDir); uid >= 0 && uid != w.UID {
 		s.uids = append(s.uids, uid)
 	}
+	return s
+}
+
+// files looks at the lock files: that is soon done, and says where a gateway listens.
+func (s *search) files() {
 	s.stateLocks()
 	s.tmpLocks()
+}
+
+// rest looks at all else, every process among it.
+func (s *search) rest(ctx context.Context) Ownership {
 	s.lifecycle()
 	s.processes(ctx)
 	s.shared()

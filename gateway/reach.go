@@ -20,15 +20,38 @@ import (
 // o.Target's is spoken to there. A store that belongs to no configured state is
 // asked about with Offline: nobody's address is known then.
 func Reach(ctx context.Context, w Where, m lock.Machine, now time.Time, o Options, f Flags) (*Conn, Decision) {
-	owner := Owner(ctx, w, m, now)
+	s := newSearch(w, m, now)
+	s.files()
 	if f.Offline {
-		return nil, Decide(owner, Contact{}, f)
+		return nil, Decide(s.rest(ctx), Contact{}, f)
 	}
-	if port := owner.Port; o.Target.Local && owner.Life == Alive && port != 0 && port != o.Target.Port {
-		o.Target = o.Target.at(port, fmt.Sprintf("lock of process %d", owner.PID))
+	type met struct {
+		conn *Conn
+		err  error
+		host string
 	}
-	c := Contact{Tried: true, Host: host(o.Target.URL)}
-	conn, err := Dial(ctx, o)
+	dial := func(at Ownership) (m met) {
+		t := o
+		if at.Life == Alive && at.Port != 0 && t.Target.Local && at.Port != t.Target.Port {
+			t.Target = t.Target.at(at.Port, fmt.Sprintf("lock of process %d", at.PID))
+		}
+		m.conn, m.err = Dial(ctx, t)
+		m.host = host(t.Target.URL)
+		return m
+	}
+	var owner Ownership
+	var there met
+	if found := s.out; found.Life == Alive && found.Port != 0 { // nobody else can say another port: it is called while the processes are looked at
+		answer := make(chan met, 1)
+		go func() { answer <- dial(found) }()
+		owner = s.rest(ctx)
+		there = <-answer
+	} else {
+		owner = s.rest(ctx)
+		there = dial(owner)
+	}
+	conn, err := there.conn, there.err
+	c := Contact{Tried: true, Host: there.host}
 	if err != nil {
 		if !errors.As(err, &c.Err) {
 			c.Err = &Error{Fault: Strange, Host: c.Host, Says: said(err.Error()), Err: err}

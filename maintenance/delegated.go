@@ -197,7 +197,10 @@ func (w *Worker) settle(ctx context.Context, j *journal.Journal, d *Done, t stor
 	before := d.Snapshot
 	h := &Handed{Before: len(before.Rows)}
 	d.Handed = h
-	after, err := Take(ctx, w.Config, t, Alone(), w.Machine, w.Now())
+	after, err := before, error(nil)
+	if !d.Plan.Empty() || !before.still() { // else there is nothing that could have come of it
+		after, err = Take(ctx, w.Config, t, Alone(), w.Machine, w.Now())
+	}
 	switch {
 	case err != nil && !isGone(t.Index): // the agent may be gone with its store
 		d.Plan.Problems = append(d.Plan.Problems, fmt.Sprintf("what became of it cannot be read: %v", err))

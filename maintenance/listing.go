@@ -2,6 +2,7 @@ package maintenance
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,6 +37,7 @@ func (s *Snapshot) list(ctx context.Context) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the directory of transcripts: %w", err)
 	}
+	s.listed = namesOf(entries)
 	s.names = make(map[string]int, len(entries))
 	s.Files = s.look(ctx, entries)
 	if err := ctx.Err(); err != nil {
@@ -56,6 +58,27 @@ func (s *Snapshot) list(ctx context.Context) error {
 	s.Files = there
 	s.listPrompts()
 	return nil
+}
+
+// namesOf is a sum of the names in a directory, but for those that come and go while a store is written.
+func namesOf(entries []fs.DirEntry) [32]byte {
+	h := sha256.New()
+	for _, e := range entries {
+		if name := e.Name(); !strings.HasSuffix(name, ".lock") && !strings.HasSuffix(name, ".tmp") {
+			h.Write(append([]byte(name), 0)) //nolint:errcheck // it never fails
+		}
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// still tells whether the store is the file that it was, and the names beside it are those that they were.
+func (s *Snapshot) still() bool {
+	now, err := os.Stat(s.Store)
+	if err != nil || s.Info == nil || !os.SameFile(now, s.Info) || now.Size() != s.Info.Size() || !now.ModTime().Equal(s.Info.ModTime()) {
+		return false
+	}
+	entries, err := os.ReadDir(s.Dir)
+	return err == nil && namesOf(entries) == s.listed
 }
 
 // look asks what the entries of the directory are, on all processors: most of

@@ -20,6 +20,7 @@ type Snapshot struct {
 	// none, and nothing that it could be made of.
 	Text   []byte
 	Info   fs.FileInfo
+	listed [32]byte // see namesOf
 	Linked bool
 	Absent bool
 
