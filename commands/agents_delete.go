@@ -25,7 +25,8 @@ func agentsDelete() *Command {
 			"share, or in a database elsewhere, its sessions are deleted as oc sessions delete does it. Its entry and its bindings in the configuration, and its workspace, are left as they are, and told. The default agent " +
 			"stays, and so does one with a session that is in use. It asks on a terminal, and needs --yes elsewhere.\n\n" +
 			"A running gateway does it as openclaw agents delete does: it also takes the agent's entry and its bindings out of the configuration and moves its directory and its workspace to " +
-			"the trash. What goes beyond oc's own plan is told, and --dry-run foretells it.",
+			"the trash, but for a workspace that another agent has too. What goes beyond oc's own plan is told, and --dry-run foretells it. Of a database the files are copied before, and what " +
+			"the state knows of the agent, its cron jobs too; oc undo, with the gateway stopped, brings that back, and the gateway no longer takes the agent for deleted.",
 		Flags: []Flag{dryFlag, yesFlag, keepUndoFlag, purgeFlag, besideGatewayFlag},
 		Examples: []Example{
 			{"oc agents delete garden --dry-run", "what would go"},
@@ -165,11 +166,27 @@ func sharers(cfg *config.Config, agent, path string) []string {
 	})
 }
 
+// workspaceSharers are the other agents whose workspace is an agent's, in it or around it: a gateway leaves it then (releases 2026.7.35 and 2026.9.6).
+func workspaceSharers(cfg *config.Config, agent, dir string) (with []string) {
+	real := func(dir string) string {
+		if at, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = at
+		}
+		return filepath.Clean(dir) + string(filepath.Separator)
+	}
+	for _, other := range cfg.Agents() {
+		if its := real(workspaceOf(cfg, other.ID)); other.ID != agent && (strings.HasPrefix(its, real(dir)) || strings.HasPrefix(real(dir), its)) {
+			with = append(with, other.ID)
+		}
+	}
+	return with
+}
+
 // left is what stays of an agent: where the configuration speaks of it, and its workspace.
 func (a *oneAgent) left(cfg *config.Config) (all []leftover) {
 	say := func(n *config.Node, what string) {
 		path, line, _ := n.Place()
-		all = append(all, leftover{fmt.Sprintf("%s (%s, line %d)", what, path, line), path})
+		all = append(all, leftover{what: fmt.Sprintf("%s (%s, line %d)", what, path, line), file: path})
 	}
 	if agent, ok := cfg.Agent(a.id); ok {
 		say(agent.Entry, "its entry in the configuration")
@@ -180,7 +197,11 @@ func (a *oneAgent) left(cfg *config.Config) (all []leftover) {
 			said = err == nil
 		}
 		if said {
-			all = append(all, leftover{what: "its workspace " + dir})
+			what := leftover{what: "its workspace " + dir, dir: dir}
+			if with := workspaceSharers(cfg, a.id, dir); len(with) > 0 {
+				what.what, what.held = what.what+", which is also that of "+strings.Join(with, ", "), true
+			}
+			all = append(all, what)
 		}
 		if dir := cfg.AgentDir(a.id); !strings.HasPrefix(dir, a.dir+string(filepath.Separator)) {
 			all = append(all, leftover{what: "its directory " + dir})

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -212,4 +213,62 @@ func TestAgentsDeleteInADatabaseElsewhere(t *testing.T) {
 	}
 	want(t, "the agent after undo", everything(t, state, "vault"), before)
 	want(t, "the database after undo", fmt.Sprint(tables(t, path)), rows)
+}
+
+// Through a gateway as well: what 2026.9.6 does with the directory, the database, the configuration and the rows of the state comes back, and the
+// row by which it knows the agent for deleted goes, without which it would not work for it again.
+func TestAgentsDeleteADatabaseThroughAGateway(t *testing.T) {
+	state, _, env := lived(t)
+	dir := vaulted(t, state)
+	file, shared := filepath.Join(state, "openclaw.json"), filepath.Join(state, "state", "openclaw.sqlite")
+	config := `{"agents": {"entries": {"main": {"default": true}, "vault": {}}}}`
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	exec := func(path string, statements ...string) {
+		t.Helper()
+		db := made[*sql.DB](t)(sql.Open("sqlite", path))
+		defer db.Close() //nolint:errcheck // of a test
+		for _, text := range statements {
+			if _, err := db.Exec(text); err != nil {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	}
+	exec(
+		shared,
+		"CREATE TABLE agent_deletion_journal (agent_id TEXT PRIMARY KEY, operation_id TEXT NOT NULL DEFAULT '', cleanup_completed INTEGER NOT NULL DEFAULT 0) STRICT",
+		"CREATE TABLE cron_jobs (store_key TEXT NOT NULL, job_id TEXT NOT NULL, agent_id TEXT, PRIMARY KEY (store_key, job_id)) STRICT",
+		"INSERT INTO cron_jobs VALUES ('s', 'j1', 'vault'), ('s', 'j2', 'main')",
+	)
+	files, known := kept(t, dir), fmt.Sprint(tables(t, shared))
+	rows := fmt.Sprint(tables(t, filepath.Join(dir, "agent", "openclaw-agent.sqlite")))
+	f := fake(t, "2026.9.6", state, func(fakeCall) fakeEnd {
+		exec(
+			shared, "DELETE FROM agent_databases WHERE agent_id = 'vault'", "DELETE FROM cron_jobs WHERE agent_id = 'vault'",
+			"INSERT INTO agent_deletion_journal VALUES ('vault', 'op', 1)", "INSERT INTO cron_jobs VALUES ('s', 'j3', 'main')",
+		)
+		payload, _ := frameOf(t, "2026.9.6", "agents.delete")
+		if err := errors.Join(os.RemoveAll(dir), os.WriteFile(file, []byte(`{"agents": {"entries": {"main": {"default": true}}}}`), 0o600)); err != nil {
+			t.Error(err)
+		}
+		return fakeEnd{payload: payload}
+	})
+	a := ocRun(t, state, f.env(env), "--state-dir", state, "agents", "delete", "vault", "--yes", "--json")
+	if a.exit != ExitDone {
+		t.Fatalf("exit %d: %s%s", a.exit, a.out, a.errout)
+	}
+	doc := a.doc(t)
+	want(t, "via", dig(doc, "via"), "gateway")
+	want(t, "rows", dig(doc, "committed", "rows"), 2.0)
+	run, _ := dig(doc, "undo", "run").(string)
+	if back := ocRun(t, state, env, "--state-dir", state, "undo", run); back.exit != ExitDone {
+		t.Fatalf("undo: exit %d: %s%s", back.exit, back.out, back.errout)
+	}
+	now := kept(t, dir)
+	same(t, "files after undo", now, files)
+	want(t, "rows after undo", fmt.Sprint(tables(t, filepath.Join(dir, "agent", "openclaw-agent.sqlite"))), rows)
+	want(t, "the configuration after undo", string(made[[]byte](t)(os.ReadFile(file))), config)
+	exec(shared, "DELETE FROM cron_jobs WHERE job_id = 'j3'")
+	want(t, "what the state knows after undo", fmt.Sprint(tables(t, shared)), known)
 }

@@ -12,6 +12,7 @@ import (
 	"oc/config"
 	"oc/gateway"
 	"oc/maintenance"
+	"oc/maintenance/journal"
 	"oc/store"
 	"oc/store/row"
 	"oc/store/span"
@@ -103,9 +104,22 @@ func (c *Call) hand(ctx context.Context, conn *gateway.Conn, cfg *config.Config,
 	for i := range all {
 		x := &all[i]
 		x.via = viaGateway
-		if x.sqlite() {
+		switch {
+		case x.sqlite() && v.database != nil:
+			x.before = idsOf(x.from)
+			make := func(d *maintenance.Database) (*maintenance.Plan, []journal.Step, error) { return v.database(d, x.keys) }
+			x.done, x.err = w.DelegateDatabase(ctx, x.target, x.from.Path, x.keys, make, maintenance.Delegation{
+				Besides: v.besides, ByHand: true, Anyway: true,
+				Call: func(ctx context.Context, _ *maintenance.Snapshot, p *maintenance.Plan) error {
+					if len(p.Protected) > 0 {
+						return nil
+					}
+					return h.each(ctx, v, x, nil)
+				},
+			})
+		case x.sqlite():
 			x.done, x.err = h.rows(ctx, cfg, w, v, x)
-		} else {
+		default:
 			policy := maintenance.Alone()
 			if v.goes {
 				policy = maintenance.Alone(v.going(x.keys)...)
@@ -124,7 +138,11 @@ func (c *Call) hand(ctx context.Context, conn *gateway.Conn, cfg *config.Config,
 		if x.err == nil && v.leaves != nil && x.done.Handed != nil {
 			now := v.leaves()
 			for _, what := range x.left {
-				if !slices.ContainsFunc(now, func(l leftover) bool { return l.what == what.what }) {
+				switch {
+				case slices.ContainsFunc(now, func(l leftover) bool { return l.what == what.what }):
+				case what.stays():
+					now = append(now, what)
+				default:
 					x.done.Handed.Unplanned = append(x.done.Handed.Unplanned, maintenance.Unplanned{Target: what.what, Covered: what.covered(x.done.Run)})
 				}
 			}

@@ -292,6 +292,38 @@ func TestAgentLeftovers(t *testing.T) {
 	}
 }
 
+// A workspace that another agent has too is not among what a gateway takes, also where the other's lies around it.
+func TestASharedWorkspaceStays(t *testing.T) {
+	for name, config := range map[string]string{
+		"the same":   `{"agents": {"entries": {"main": {"default": true, "workspace": "%[1]s"}, "work": {"workspace": "%[1]s"}}}}`,
+		"around it":  `{"agents": {"list": [{"id": "main", "default": true}, {"id": "work"}], "defaults": {"workspace": "%[1]s"}}}`,
+		"beside it":  `{"agents": {"list": [{"id": "main", "default": true, "workspace": "%[1]s/a"}, {"id": "work", "workspace": "%[1]s/b"}]}}`,
+		"each below": `{"agents": {"ownership": "explicit", "entries": {"main": {"default": true}, "work": {}}, "defaults": {"workspace": "%[1]s"}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			state, _, env := lived(t)
+			shared := name == "the same" || name == "around it"
+			dir := filepath.Join(t.TempDir(), "ws")
+			for _, at := range []string{"a", "b", "work", "main"} {
+				if err := os.MkdirAll(filepath.Join(dir, at), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.WriteFile(filepath.Join(state, "openclaw.json"), fmt.Appendf(nil, config, dir), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			env["TMPDIR"] = t.TempDir()
+			lives(t, env["TMPDIR"], state)
+			a := ocRun(t, state, env, "--state-dir", state, "--json", "agents", "delete", "work", "--dry-run")
+			d := a.doc(t)
+			left, beyond := fmt.Sprint(dig(d, "left")), fmt.Sprint(dig(d, "beyond"))
+			if a.exit != ExitDone || strings.Contains(left, "its workspace") != shared || strings.Contains(beyond, "its workspace") == shared || shared && !strings.Contains(left, "also that of main") {
+				t.Errorf("exit %d: left %s, beyond %s: %s", a.exit, left, beyond, a.errout)
+			}
+		})
+	}
+}
+
 // What became of a call that was cut short is told by the next change, and what nobody counted is unknown, not nothing.
 func TestCutShortIsTold(t *testing.T) {
 	state, sessions, env := lived(t)

@@ -98,18 +98,21 @@ func (c *Call) rules(cfg *config.Config, agent string, s compaction.Settings) st
 	return strings.Join(compaction.Sections(strings.ToValidUTF8(string(text), "\uFFFD"), s.Sections), "\n\n")
 }
 
-// workspaceOf is the directory that an agent works in.
+// workspaceOf is the directory that an agent works in, as 2026.7.35 and 2026.9.6 find it.
 func workspaceOf(cfg *config.Config, agent string) string {
 	dir := ""
-	if list, ok := cfg.Value("agents", "list"); ok {
-		for _, item := range list.Items {
-			if id, _ := item.At("id").Str(); id == agent {
-				dir, _ = item.At("workspace").Str()
-			}
-		}
+	if a, ok := cfg.Agent(agent); ok {
+		dir, _ = a.Entry.At("workspace").Str()
 	}
-	if at, ok := cfg.Value("agents", "defaults", "workspace"); ok && dir == "" && agent == cfg.DefaultAgent() {
-		dir, _ = at.Str()
+	alone := agent == cfg.DefaultAgent() // it has what is said for all; below that are the others
+	if n, ok := cfg.Value("agents", "ownership"); ok {
+		said, _ := n.Str()
+		alone = alone && said != "explicit"
+	}
+	if at, ok := cfg.Value("agents", "defaults", "workspace"); ok && strings.TrimSpace(dir) == "" {
+		if dir, _ = at.Str(); strings.TrimSpace(dir) != "" && !alone {
+			dir = filepath.Join(strings.TrimSpace(dir), agent)
+		}
 	}
 	switch dir = strings.TrimSpace(dir); {
 	case dir == "" && agent == cfg.DefaultAgent():

@@ -168,6 +168,7 @@ func (c *Call) worker(cfg *config.Config) *maintenance.Worker {
 	return &maintenance.Worker{
 		Config: cfg, Machine: c.machine(), Now: c.Now, Wait: patience, Command: c.line(), FS: c.under.files,
 		Purge: c.Bool("purge"), Keep: c.Duration("keep-undo"), Group: c.group,
+		HoldRows: c.hold(context.Background(), c.where(cfg)),
 	}
 }
 

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -244,6 +245,33 @@ func TestCleanupOfDatabasesIsOneCommand(t *testing.T) {
 		}
 		if same := cmp.Equal(before, all()); same != (line == "undo") {
 			t.Errorf("after oc %s the rows are as before: %v", line, same)
+		}
+	}
+}
+
+// A row that OpenClaw would not take as it stands is named and skipped, and the rest of the cleanup is done.
+func TestCleanupSkipsARowThatDoesNotFit(t *testing.T) {
+	state, path, env := migrated(t, "migrated-23")
+	const old, odd = "agent:main:explicit:old-1", "agent:main:explicit:Old-1"
+	db := made[*sql.DB](t)(sql.Open("sqlite", path))
+	for _, table := range []string{"session_nodes", "session_windows"} {
+		if _, err := db.Exec("UPDATE "+table+" SET session_key = ?1 WHERE session_key = ?2", odd, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a := ocRun(t, state, env, "--state-dir", state, "--offline", "--json", "sessions", "cleanup", "--enforce")
+	if a.exit != ExitDone || !strings.Contains(a.errout, odd) || !strings.Contains(a.errout, "canonical") {
+		t.Errorf("exit %d: %s", a.exit, a.errout)
+	}
+	doc := a.doc(t)
+	want(t, "pruned", dig(doc, "pruned"), 1.0)
+	want(t, "archived", dig(doc, "archived"), 0.0)
+	for _, row := range tables(t, path)["session_nodes"] {
+		if strings.Contains(row, odd) && strings.Contains(row, "age-retention") {
+			t.Errorf("it was changed: %s", row)
 		}
 	}
 }

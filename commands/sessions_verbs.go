@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -90,6 +91,27 @@ type changed struct {
 type leftover struct {
 	what string // for people
 	file string // that it is a part of; "" for a thing of its own
+	dir  string // that it is; "" for another thing
+	held bool   // a gateway leaves it, too
+}
+
+// stays says that a directory is where it was.
+func (l leftover) stays() bool {
+	_, err := os.Stat(l.dir)
+	return l.dir != "" && err == nil
+}
+
+// parted are the things that a gateway takes, and those that it leaves.
+func parted(all []leftover) (taken, left []leftover) {
+	taken, left = []leftover{}, []leftover{}
+	for _, l := range all {
+		if l.held {
+			left = append(left, l)
+		} else {
+			taken = append(taken, l)
+		}
+	}
+	return taken, left
 }
 
 // covered says that a run has saved the file that it was in.
@@ -200,9 +222,9 @@ func (c *Call) apply(ctx context.Context, cfg *config.Config, v verb, all []chan
 		x.via = viaLocal
 		switch owner {
 		case gateway.Alive:
-			x.beyond, x.left = x.left, []leftover{}
+			x.beyond, x.left = parted(x.left)
 		case gateway.Maybe:
-			x.beyond = x.left
+			x.beyond, _ = parted(x.left)
 		}
 		if x.sqlite() {
 			if c.changeRows(ctx, cfg, v, x, dry); x.err == nil && !dry {
@@ -380,7 +402,7 @@ func (c *Call) reportVerb(v verb, all []changed, dry bool) error {
 			c.Notef("left as it is: %s", what.what)
 		}
 		for _, what := range x.beyond {
-			if len(x.left) > 0 {
+			if slices.Contains(x.left, what) {
 				c.Notef("but if a gateway lives here, as it may, it is asked and takes this too: %s", what.what)
 			} else {
 				c.Notef("the gateway that lives here is asked, and takes this too: %s", what.what)

@@ -38,7 +38,7 @@ func (w *Worker) PruneRuns(ctx context.Context, path string, over []store.CronRu
 	if err != nil {
 		return nil, err
 	}
-	if _, err := j.Recover(ctx); err != nil {
+	if _, err := w.finish(ctx, j); err != nil {
 		return nil, fmt.Errorf("finish an earlier run: %w", err)
 	}
 	facts, err := json.Marshal(Facts{Command: w.Command, Store: path, Rows: len(over)})

@@ -39,6 +39,9 @@ func TakeDatabase(ctx context.Context, tx *sqlfile.Tx, c *config.Config, t store
 	}
 	s := &Snapshot{Agent: t.Agent, Store: path, Dir: config.ArtifactDir(path), Taken: now, byKey: make(map[string]int, len(list.Rows)), Rows: make([]Row, len(list.Rows))}
 	s.Schema = list.Schema.UserVersion
+	if s.fits, err = db.Fitting(); err != nil {
+		return nil, err
+	}
 	d := &Database{Snapshot: s, Schema: list.Schema.UserVersion, path: path, db: db, rows: list.Rows}
 	for _, x := range list.Skipped {
 		s.Problems = append(s.Problems, fmt.Sprintf("the row %s is left as it is: %s", x.Key, x.Reason))

@@ -183,12 +183,7 @@ func (w *Worker) delegatedSteps(d *Done, g Delegation) (steps []journal.Step, er
 	}
 	stamp := journal.StampOf(s.Info)
 	steps = append(steps, journal.Step{Kind: journal.Replace, Phase: journal.Swap, Path: realStore(s.Store), Expect: &stamp, Hook: rowHook, Payload: payload})
-	for _, path := range g.Besides {
-		path = realPath(path)
-		if at, err := os.Lstat(path); err == nil && at.Mode().IsRegular() && within(path, Home(w.Config, s.Store)) {
-			steps = append(steps, journal.Step{Kind: journal.Replace, Phase: journal.Place, Path: path})
-		}
-	}
+	steps = append(steps, w.besides(g, Home(w.Config, s.Store))...)
 	return steps, nil
 }
 

@@ -31,6 +31,9 @@ type entrusted struct {
 
 // Keep makes a rowMerger a journal.Keeper.
 func (rowMerger) Keep(s journal.Step) (sqlfile.Choice, []string, error) {
+	if s.Hook == agentHook {
+		return ofAgent(s.Payload)
+	}
 	var e entrusted
 	if err := json.Unmarshal(s.Payload, &e); s.Hook != sessionsHook || err != nil {
 		return nil, nil, fmt.Errorf("%w: which sessions were to change cannot be read: %w", journal.ErrRefused, err)

@@ -2,6 +2,7 @@ package maintenance
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"oc/maintenance/journal"
 	"oc/store"
 	"oc/store/lock"
+	"oc/store/sqlfile"
 )
 
 // seen calls at for every file operation of a run.
@@ -130,5 +132,50 @@ func TestGatewaysAreKeptOut(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(folder, "sessions", liveID+".jsonl")); err != nil {
 		t.Error(err)
+	}
+}
+
+// A change of files, which needs no gateway kept out, keeps one out all the same while it finishes a run that was changing a database.
+func TestGatewaysAreKeptOutOfARecovery(t *testing.T) {
+	c, target, _ := household(t)
+	path := filepath.Join(c.StateDir, "state", "openclaw.sqlite")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err == nil {
+		_, err = db.Exec("CREATE TABLE x (y TEXT PRIMARY KEY) STRICT; PRAGMA journal_mode = WAL")
+	}
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	w, apply := deleting(c, target, nil)
+	j, err := w.stateJournal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := func() {
+		defer func() { _ = recover() }()
+		_, err = j.Apply(t.Context(), journal.Plan{Steps: []journal.Step{{Kind: journal.Rows, Phase: journal.Swap, Path: realStore(path), Rows: &journal.Table{
+			Change: func(*sqlfile.Tx) error { panic(journal.Stopped{}) },
+		}}}})
+	}
+	cut()
+	if !openRows(j) {
+		t.Fatal("no run was cut short")
+	}
+	held := 0
+	w.HoldRows = func() (func() error, error) {
+		held++
+		return func() error { held += 10; return nil }, nil
+	}
+	if d, err := apply(); err != nil || len(d.Recovered) != 1 || held != 11 {
+		t.Errorf("held %d: %v %+v", held, err, d)
+	}
+	cut()
+	owned := errors.New("somebody else owns the state")
+	w.HoldRows = func() (func() error, error) { return nil, owned }
+	if _, err := w.Recover(t.Context(), target.Index, false); !errors.Is(err, owned) || !openRows(j) {
+		t.Errorf("%v", err)
 	}
 }

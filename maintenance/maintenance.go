@@ -59,6 +59,7 @@ const (
 	JobExists    Rule = "job-exists"    // the cron job is still configured
 	JobsUnknown  Rule = "jobs-unknown"  // the cron jobs cannot be read
 	SlashRoute   Rule = "slash-route"   // a row that routes slash commands never has a transcript
+	Misfit       Rule = "misfit"        // a row that OpenClaw would not take in a database as it stands: writing it would close all of them
 	SharedID     Rule = "shared-id"     // another row has the same session or file
 	Linked       Rule = "linked"        // a link: it is not followed and not touched
 	KeptUnlinked Rule = "keep-unlinked" // the user wants unlinked history left alone

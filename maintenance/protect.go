@@ -1,11 +1,13 @@
 package maintenance
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"oc/store/agentdb"
 	"oc/store/lazy"
 	"oc/store/row"
 	"oc/store/span"
@@ -135,6 +137,8 @@ func (d *draft) sentence(rule Rule, r *Row) string {
 		return "its cron job is still configured"
 	case JobsUnknown:
 		return "whether its cron job still exists is unknown"
+	case Misfit:
+		return r.misfit + ", so it stays as it is; oc doctor says what to do"
 	case SlashRoute:
 		return "rows that route slash commands have no transcript"
 	}
@@ -197,5 +201,25 @@ func (d *draft) shields(i int) Rule {
 	case r.Odd:
 		return UnknownAge
 	}
-	return d.inUse(r)
+	if by := d.inUse(r); by != "" {
+		return by
+	}
+	return d.misfit(i)
+}
+
+// misfit protects a session that would be put aside in its database, whose row that does not take.
+func (d *draft) misfit(i int) Rule {
+	r := &d.s.Rows[i]
+	if d.s.fits == nil || d.s.Schema < 23 || synthetic23(r.Key) {
+		return ""
+	}
+	var unfit *agentdb.Unfit
+	if err := d.s.fits(&r.Entry); !errors.As(err, &unfit) {
+		return ""
+	}
+	if r.misfit == "" {
+		r.misfit = unfit.Reason
+		d.notes = append(d.notes, fmt.Sprintf("the session %s: %s", r.Key, d.sentence(Misfit, r)))
+	}
+	return Misfit
 }

@@ -47,6 +47,8 @@ type Snapshot struct {
 	// respected all the same.
 	Governed bool
 
+	fits func(*row.Entry) error // whether a database takes a row; nil where nobody asks
+
 	// Taken is the time that Take was given.
 	Taken time.Time
 
@@ -76,6 +78,8 @@ type Row struct {
 
 	// Mend is the path that sessionFile should name instead; "" for none.
 	Mend string
+
+	misfit string // why its row in a database could not be written
 
 	stuck string // why its transcript in a database cannot be changed
 

@@ -76,7 +76,7 @@ func (w *Worker) Recover(ctx context.Context, store string, dry bool) (_ []journ
 		return nil, err
 	}
 	defer func() { failed = errors.Join(failed, release()) }()
-	all, err := j.Recover(ctx)
+	all, err := w.finish(ctx, j)
 	unlock(all, Home(w.Config, store))
 	return all, err
 }

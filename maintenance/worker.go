@@ -38,6 +38,9 @@ type Worker struct {
 	// the file era, whose gateways know no such lock.
 	Hold func() (release func() error, err error)
 
+	// HoldRows is Hold for a change that needs none itself: while it finishes a run that was cut short and changed a database. nil: not even then.
+	HoldRows func() (release func() error, err error)
+
 	// Notes is a directory of notes that the plan writes to: <workspace>/memory, its links followed; "" for none.
 	Notes string
 
@@ -267,11 +270,35 @@ func (w *Worker) hold() (release func() error, err error) {
 
 // recover finishes what an earlier run of the journal has left.
 func (w *Worker) recover(ctx context.Context, j *journal.Journal, d *Done, store string) (err error) {
-	if d.Recovered, err = j.Recover(ctx); err != nil {
+	if d.Recovered, err = w.finish(ctx, j); err != nil {
 		return fmt.Errorf("finish an earlier run: %w", err)
 	}
 	unlock(d.Recovered, Home(w.Config, store))
 	return nil
+}
+
+// finish closes the runs that were cut short. While one of a database is, gateways are kept out.
+func (w *Worker) finish(ctx context.Context, j *journal.Journal) (all []journal.Recovery, err error) {
+	if w.Hold == nil && w.HoldRows != nil && openRows(j) {
+		release, failed := w.HoldRows()
+		if failed != nil {
+			return nil, failed
+		}
+		defer func() { err = errors.Join(err, release()) }()
+	}
+	return j.Recover(ctx)
+}
+
+// openRows says whether a run that was cut short changes a database.
+func openRows(j *journal.Journal) bool {
+	runs, _ := j.List() // what cannot be read is not finished either
+	return slices.ContainsFunc(runs, func(of journal.Run) bool {
+		if !of.Unfinished() {
+			return false
+		}
+		r, err := j.Load(of.ID)
+		return err == nil && slices.ContainsFunc(r.Steps, func(s journal.Step) bool { return s.Kind == journal.Rows })
+	})
 }
 
 func (w *Worker) plan(ctx context.Context, d *Done, t store.Target, p *Policy, make func(*Snapshot) (*Plan, error)) (err error) {

@@ -231,37 +231,53 @@ func (w *Writer) seen(e *row.Entry) error {
 
 // fits holds an entry against what OpenClaw demands of every row, because one that is not so makes it refuse all of them (spec 2.2).
 func (w *Writer) fits(e *row.Entry) error {
-	unfit := func(format string, args ...any) error { return &Unfit{e.Key, fmt.Sprintf(format, args...)} }
-	if span.KindOf(e.Val) != span.Object {
-		return unfit("its JSON is no object")
-	}
-	if id, _ := e.Text(row.SessionID); span.Trim(id) == "" {
-		return unfit("it has no session id")
-	}
-	if at, ok := span.Float(e.Raw(row.UpdatedAt)); !ok || at < 0 {
-		return unfit("its updatedAt is no time")
-	}
-	main, _, err := w.db.tx.Text("SELECT main_key FROM session_key_contract WHERE id = 1")
+	fits, err := w.db.Fitting()
 	if err != nil {
 		return err
 	}
-	if why := notCanonical(e.Key, main); why != "" {
-		return unfit("%s", why)
+	return fits(e)
+}
+
+// Fitting gives what says whether [Writer.Put] would take the row of an entry: the error is an *Unfit. It reads nothing afterwards.
+func (db *DB) Fitting() (fits func(e *row.Entry) error, err error) {
+	main, _, err := db.tx.Text("SELECT main_key FROM session_key_contract WHERE id = 1")
+	if err != nil {
+		return nil, err
 	}
-	if agent, _, ok := row.Parse(e.Key); ok && w.db.schema.AgentID != "" && row.AgentID(agent) != row.AgentID(w.db.schema.AgentID) {
-		return unfit("its key is one of agent %s, the database that of %s", agent, w.db.schema.AgentID)
-	}
-	if to := peerInItsCase(e); to != "" {
-		return unfit("its key writes %s in another case than its delivery", to)
-	}
-	for _, name := range []string{"parentSessionKey", "spawnedBy"} {
-		if key, _ := trimmed(span.Member(e.Val, name)).(string); key != "" {
-			if why := notCanonical(key, main); why != "" {
-				return unfit("its %s: %s", name, why)
+	owner := row.AgentID(db.schema.AgentID)
+	return func(e *row.Entry) error {
+		unfit := func(format string, args ...any) error { return &Unfit{e.Key, fmt.Sprintf(format, args...)} }
+		if span.KindOf(e.Val) != span.Object {
+			return unfit("its JSON is no object")
+		}
+		if id, _ := e.Text(row.SessionID); span.Trim(id) == "" {
+			return unfit("it has no session id")
+		}
+		if at, ok := span.Float(e.Raw(row.UpdatedAt)); !ok || at < 0 {
+			return unfit("its updatedAt is no time")
+		}
+		if why := notCanonical(e.Key, main); why != "" {
+			return unfit("%s", why)
+		}
+		if agent, _, ok := row.Parse(e.Key); ok && db.schema.AgentID != "" && row.AgentID(agent) != owner {
+			return unfit("its key is one of agent %s, the database that of %s", agent, db.schema.AgentID)
+		}
+		if to := peerInItsCase(e); to != "" {
+			return unfit("its key writes %s in another case than its delivery", to)
+		}
+		for _, name := range []string{"parentSessionKey", "spawnedBy"} {
+			if key, _ := trimmed(span.Member(e.Val, name)).(string); key != "" {
+				if why := notCanonical(key, main); why != "" {
+					return unfit("its %s: %s", name, why)
+				}
 			}
 		}
-	}
-	return nil
+		_, err := nodeColumns(e)
+		if err == nil {
+			_, err = windowColumns(e)
+		}
+		return err
+	}, nil
 }
 
 // notCanonical says why a key is not one as OpenClaw writes it; "" where it is.
