@@ -9,7 +9,6 @@ import (
 	"oc/config"
 	"oc/maintenance"
 	"oc/store"
-	"oc/store/lock"
 	"oc/store/span"
 	"oc/transcript/visible"
 )
@@ -246,7 +245,7 @@ func (c *Call) pruneRuns(ctx context.Context, cfg *config.Config, h *store.CronH
 		if err != nil {
 			return err
 		}
-		w := &maintenance.Worker{Config: cfg, Machine: lock.Local(), Now: c.Now, Wait: patience, Command: c.line(), Hold: hold}
+		w := &maintenance.Worker{Config: cfg, Machine: c.machine(), Now: c.Now, Wait: patience, Command: c.line(), FS: c.under.files, Hold: hold}
 		r, err := w.PruneRuns(ctx, h.Path, over)
 		if err != nil {
 			return changeError(err, nil)

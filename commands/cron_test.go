@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,5 +53,15 @@ func TestCronRunsPrune(t *testing.T) {
 	alterDB(t, path, "PRAGMA user_version = 40", "CREATE TABLE schema_meta (meta_key TEXT, role TEXT, schema_version INTEGER, agent_id TEXT, app_version TEXT)", "INSERT INTO schema_meta VALUES ('primary', 'global', 40, NULL, 'x')")
 	if a := at(t, root, "cron", "runs", "--prune"); a.exit != ExitRefused || !strings.Contains(a.errout, "newer than oc knows") {
 		t.Errorf("exit %d: %s%s", a.exit, a.out, a.errout)
+	}
+}
+
+// cronRunRows make the table of runs of cron jobs as of schema 18, with so many of one job.
+func cronRunRows(n int) []string {
+	return []string{
+		"PRAGMA user_version = 18",
+		"CREATE TABLE task_runs (task_id TEXT NOT NULL PRIMARY KEY, runtime TEXT NOT NULL, source_id TEXT, child_session_key TEXT, run_id TEXT, status TEXT NOT NULL, created_at INTEGER NOT NULL, started_at INTEGER, ended_at INTEGER, last_event_at INTEGER, error TEXT, terminal_summary TEXT, detail_json TEXT) STRICT",
+		"CREATE INDEX idx_task_runs_ended ON task_runs(ended_at)",
+		fmt.Sprintf("WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i+1 FROM n WHERE i < %d) INSERT INTO task_runs SELECT 't' || i, 'cron', 'water', NULL, NULL, 'succeeded', i * 1000, i * 1000, i * 1000 + 500, NULL, NULL, 'run ' || i, '{\"kind\":\"cron-run\",\"status\":\"ok\"}' FROM n", n),
 	}
 }

@@ -65,16 +65,6 @@ func harmable(t *testing.T) (state, path, shared string, env map[string]string) 
 	return state, path, shared, env
 }
 
-// cronRunRows make the table of runs of cron jobs as of schema 18, with so many of one job.
-func cronRunRows(n int) []string {
-	return []string{
-		"PRAGMA user_version = 18",
-		"CREATE TABLE task_runs (task_id TEXT NOT NULL PRIMARY KEY, runtime TEXT NOT NULL, source_id TEXT, child_session_key TEXT, run_id TEXT, status TEXT NOT NULL, created_at INTEGER NOT NULL, started_at INTEGER, ended_at INTEGER, last_event_at INTEGER, error TEXT, terminal_summary TEXT, detail_json TEXT) STRICT",
-		"CREATE INDEX idx_task_runs_ended ON task_runs(ended_at)",
-		fmt.Sprintf("WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i+1 FROM n WHERE i < %d) INSERT INTO task_runs SELECT 't' || i, 'cron', 'water', NULL, NULL, 'succeeded', i * 1000, i * 1000, i * 1000 + 500, NULL, NULL, 'run ' || i, '{\"kind\":\"cron-run\",\"status\":\"ok\"}' FROM n", n),
-	}
-}
-
 func (c *databaseChange) line(state, database string) []string {
 	all := []string{"--state-dir", state}
 	for _, word := range c.args {

@@ -22,6 +22,7 @@ import (
 
 	"oc/fixtures"
 	"oc/maintenance/journal"
+	"oc/store"
 	"oc/store/lock"
 	"oc/store/span"
 	"oc/store/sqlfile"
@@ -122,6 +123,17 @@ var changingCommands = []altering{
 	{name: "awareness watch", ready: withSignals, line: []string{"awareness", "watch", "agent:main:main", "agent:work:main"}, rows: true, log: true},
 	{name: "sessions compact --successor, database", line: []string{"sessions", "compact", "agent:main:main", "--main", "--keep-recent-tokens", "60", "--successor"}, rows: true},
 	{name: "sessions flush, database", line: []string{"sessions", "flush", "agent:main:main", "--provider", "extract", "--workspace", "{state}/ws"}, ready: notesOfTheDay, rows: true},
+	{name: "cron runs --prune", line: []string{"cron", "runs", "--prune"}, rows: true, ready: func(t *testing.T, state string) {
+		edit("openclaw.json", func(text string) string { return strings.Replace(text, "{", `{cron: {runLog: {keepLines: 3}},`, 1) })(t, state)
+		shared := store.StateDatabase(state)
+		if err := os.RemoveAll(shared); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Dir(shared), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		alterDB(t, shared, cronRunRows(8)...)
+	}},
 	{name: "undo, database", first: [][]string{{"sessions", "delete", aRow, "--yes"}}, line: []string{"undo"}, rows: true},
 	{name: "undo", first: [][]string{{"sessions", "delete", aNote, aChat, "--yes"}}, line: []string{"undo"}},
 	{name: "undo of a cleanup", first: [][]string{{"sessions", "cleanup", "--agent", "work", "--fix-missing"}}, line: []string{"undo"}},
