@@ -121,8 +121,9 @@ func (w *Worker) saveRows(ctx context.Context, j *journal.Journal, d *Done, path
 		}
 		step := Rows(path, nil)
 		step.Hook, step.Payload = sessionsHook, payload
-		// Archives are published when the gateway likes, and a conversation may be another session's too: where they have changed since they stay.
-		step.Rows.Derived = append(step.Rows.Derived, "session_transcript_archives", "conversations")
+		// Archives are published when the gateway likes, a conversation may be another session's too, and the undo of a later run marks the state of
+		// an index: where they have changed since they stay.
+		step.Rows.Derived = append(step.Rows.Derived, "session_transcript_archives", "conversations", "session_transcript_index_state")
 		step.Rows.Stale.Of = "transcript_events"
 		steps = append(steps, step)
 	}
