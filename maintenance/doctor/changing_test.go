@@ -20,7 +20,9 @@ func TestChangingWhileRead(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	index := fixtures.Store(state, "main")
 	path := filepath.Join(filepath.Dir(index), "t1.jsonl")
-	rows := func(n int64) string { return fmt.Sprintf(`{"agent:main:main": {"sessionId": "t1", "updatedAt": %d}}`, n) }
+	rows := func(n int64) string {
+		return fmt.Sprintf(`{"agent:main:main": {"sessionId": "t1", "updatedAt": %d}}`, n)
+	}
 	put(t, index, rows(1789999000000))
 	put(t, path, lines(six()...))
 	if err := os.Chmod(state, 0o700); err != nil {
