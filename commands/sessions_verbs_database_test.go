@@ -23,7 +23,7 @@ import (
 )
 
 // afterMigration is when the recorded databases were calm, and nothing in them was written in the last minutes.
-const afterMigration = 1796068900000
+const afterMigration int64 = 1796068900000
 
 // migrated is a state whose agent main has a recorded database of the real OpenClaw.
 func migrated(t *testing.T, name string) (state, path string, env map[string]string) {
