@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"oc/fixtures"
 )
 
 // scripted is a provider that is a shell script.
@@ -182,31 +180,6 @@ func TestFlushRefuses(t *testing.T) {
 				t.Errorf("exit %d, want %d and %q: %s%s", a.exit, c.exit, c.says, a.errout, a.out)
 			}
 		})
-	}
-}
-
-// What is for files alone is refused for databases, in words, whatever else is asked for, and nothing is changed.
-func TestShorteningsForFilesAlone(t *testing.T) {
-	state := filepath.Join(t.TempDir(), "state")
-	if err := fixtures.Demo().Write(state); err != nil {
-		t.Fatal(err)
-	}
-	longOver(t, state)
-	before := tree(t, state)
-	for _, c := range []struct {
-		says string
-		exit int
-		args []string
-	}{
-		{"--successor is of the file era", ExitUsage, []string{"compact", "agent:main:main", "--main", "--keep-recent-tokens", "60", "--successor"}},
-		{"are in the database", ExitRefused, []string{"flush", "agent:main:main", "--provider", "extract", "--workspace", state}},
-	} {
-		for _, more := range [][]string{nil, {"--dry-run"}, {"--json"}} {
-			a := ocRun(t, state, quiet(t, fixtures.Now), append(append([]string{"--state-dir", state, "sessions"}, c.args...), more...)...)
-			if a.exit != c.exit || !strings.Contains(a.errout+a.out, c.says) || tree(t, state) != before {
-				t.Errorf("%v %v: exit %d: %s%s", c.args, more, a.exit, a.errout, a.out)
-			}
-		}
 	}
 }
 

@@ -278,7 +278,7 @@ func TestVerbsLeaveDatabasesAlone(t *testing.T) {
 		{"archived to compact", none, []string{"compact", "agent:main:explicit:archived-1", "--max-lines", "3"}, ExitFailed, "archived"},
 		{"in a cold archive", change(`INSERT INTO session_transcript_cold_archives VALUES ('00000006-1111-4222-8333-000000000006', 'g', 'x', '` + strings.Repeat("0", 64) + `', 1, 1, 1, 0, 1, 'file', NULL)`), []string{"reset", old}, ExitFailed, "cold archive"},
 		{"a cron run", none, []string{"reset", old, "--cron-run"}, ExitFailed, "cron"},
-		{"a successor", none, []string{"compact", old, "--successor"}, ExitUsage, "--successor"},
+		{"a successor of a cold archive", change(`INSERT INTO session_transcript_cold_archives VALUES ('00000006-1111-4222-8333-000000000006', 'g', 'x', '` + strings.Repeat("0", 64) + `', 1, 1, 1, 0, 1, 'file', NULL)`), []string{"compact", old, "--successor"}, ExitFailed, "cold archive"},
 		{"a label that is taken", none, []string{"patch", old, "--label", "Scratch"}, ExitFailed, "in use"},
 		{"not archived, and no archive", none, []string{"restore", old}, ExitFailed, "not archived"},
 		{"nobody", none, []string{"archive", "agent:main:nobody"}, ExitFailed, "nobody"},
